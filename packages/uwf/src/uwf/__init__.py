@@ -1,0 +1,5 @@
+"""Command line of United Workforce: setup, bundle, add, run, show."""
+
+from uwf._main import main
+
+__all__ = ["main"]

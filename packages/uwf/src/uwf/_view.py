@@ -1,0 +1,122 @@
+"""What people see while a thread runs: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TextIO
+
+from workflow_protocol import (
+    Event,
+    ModelReplied,
+    Retrying,
+    RoleFinished,
+    RoleStarted,
+    RoundStarted,
+    ThreadEnded,
+    ThreadStarted,
+    ToolFinished,
+    ToolStarted,
+    Usage,
+)
+
+_WIDTH = 100
+
+
+class Progress:
+    """Turns events into lines, and keeps what is going on now."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.now = "starting"
+        self.role = ""
+        self.round = ""
+        self.usage = Usage()
+        self._arguments = ""
+
+    def line(self, event: Event) -> str | None:
+        """Take in an event; give a line for what is worth one."""
+        match event:
+            case ThreadStarted():
+                return f"thread {event.thread_id}"
+            case RoleStarted():
+                self.role, self.round, self.now = event.role, "", "starting"
+                return f"{event.role} (step {event.step + 1})"
+            case RoundStarted():
+                self.round = f"round {event.round + 1}/{event.max_rounds}"
+                self.now = "asking the model"
+            case ModelReplied():
+                self.usage += event.usage
+                self.now = "reading the reply"
+            case Retrying():
+                self.now = f"waiting {event.wait_s:.1f} s: {event.reason}"
+                return f"  {self.now}"
+            case ToolStarted():
+                self._arguments = event.arguments
+                self.now = f"{event.name} {event.arguments}"
+            case ToolFinished():
+                mark = "✓" if event.ok else "✗"
+                what = f"  {mark} {event.name} {self._arguments}"
+                return shorten(what if event.ok else f"{what}: {event.summary}")
+            case RoleFinished():
+                tokens = event.usage.input_tokens + event.usage.output_tokens
+                seconds = event.elapsed_ms / 1000
+                return f"  = {shorten(event.value)}  [{tokens} tokens, {seconds:.1f} s]"
+            case ThreadEnded():
+                return f"{event.state} ({event.return_code}): {shorten(event.summary)}"
+            case _:
+                pass
+        return None
+
+    def status(self) -> str:
+        """One line of what is going on."""
+        seconds = time.monotonic() - self.started
+        tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
+        where = " · ".join(part for part in (self.role, self.round, self.now) if part)
+        return shorten(f"{where} · {tokens} · {seconds:.0f} s")
+
+
+def shorten(text: str, width: int = _WIDTH) -> str:
+    """One line of limited width, safe to print: control characters become spaces."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split(" ")).rstrip()
+    return flat if len(flat) <= width else f"{flat[: width - 1]}…"
+
+
+@contextmanager
+def watching(stream: TextIO) -> Generator[Callable[[Event], None]]:
+    """Show a thread's events while the block runs: call what this gives with each of them."""
+    progress = Progress()
+    if stream.isatty():
+        with _live(progress, stream) as show:
+            yield show
+    else:
+        yield lambda event: _print(progress.line(event), stream)
+
+
+def _print(line: str | None, stream: TextIO) -> None:
+    if line is not None:
+        print(line, file=stream, flush=True)
+
+
+@contextmanager
+def _live(progress: Progress, stream: TextIO) -> Generator[Callable[[Event], None]]:
+    """Lines as they come, and below them one that changes: what goes on, tokens and time."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False)
+    with Live(
+        get_renderable=lambda: Text(progress.status(), style="dim", no_wrap=True),
+        console=console,
+        refresh_per_second=4,
+        transient=True,
+    ):
+
+        def show(event: Event) -> None:
+            line = progress.line(event)
+            if line is not None:
+                console.print(Text(line))
+
+        yield show

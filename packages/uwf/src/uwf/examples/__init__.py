@@ -1,0 +1,1 @@
+"""Entry scripts to start from: `uwf run` takes their paths, and `uwf bundle` makes archives."""

@@ -1,0 +1,44 @@
+"""The smallest workflow: one role, one typed value.
+
+uwf run greet.py "Greet Ada in French."
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from workflow_agent_llm import create_llm_adapter
+from workflow_execute import create_workflow
+from workflow_protocol import (
+    END,
+    START,
+    AdapterBinding,
+    RoleDefinition,
+    Transition,
+    WorkflowDefinition,
+)
+from workflow_register import configured_llm
+
+
+class Greeting(BaseModel):
+    """What the greeter gives."""
+
+    greeting: Annotated[str, Field(min_length=1, max_length=300, description="one sentence")]
+    language: Annotated[str, Field(max_length=40, description="the language's English name")]
+
+
+greeter = RoleDefinition(
+    name="greeter",
+    description="Greets somebody",
+    system_prompt="You greet people: one friendly sentence in the language asked for.",
+    schema=Greeting,
+)
+
+run = create_workflow(
+    WorkflowDefinition(
+        description="Greet somebody in a language",
+        roles=[greeter],
+        table={START: [Transition(greeter)], greeter: [Transition(END)]},
+    ),
+    AdapterBinding(adapter=create_llm_adapter(configured_llm())),
+)

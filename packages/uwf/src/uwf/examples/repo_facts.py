@@ -1,0 +1,126 @@
+"""Two roles: a reader finds out facts about a folder with tools, a reviewer checks them.
+
+uwf run repo_facts.py "What is this project?" --workspace path/to/a/repository
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from workflow_agent_llm import create_llm_adapter
+from workflow_agent_react import ReactAdapterConfig, create_react_adapter, workspace_tools
+from workflow_execute import create_workflow
+from workflow_protocol import (
+    END,
+    START,
+    AdapterBinding,
+    Completion,
+    Condition,
+    RoleDefinition,
+    ThreadContext,
+    Transition,
+    WorkflowDefinition,
+)
+from workflow_register import configured_llm
+
+MAX_READINGS = 3
+
+
+class RepoFacts(BaseModel):
+    """What the reader finds out."""
+
+    language: Annotated[str, Field(max_length=40, description="main programming language")]
+    entry_point: Annotated[str, Field(max_length=120, description="command or file that starts it")]
+    test_command: Annotated[str, Field(max_length=120, description="command that runs its tests")]
+    evidence: Annotated[
+        list[Annotated[str, Field(max_length=120)]],
+        Field(min_length=1, max_length=6, description="paths of the files that say so"),
+    ]
+
+
+class Review(BaseModel):
+    """What the reviewer decides."""
+
+    approved: bool
+    reasons: Annotated[
+        list[Annotated[str, Field(max_length=200)]],
+        Field(max_length=4, description="what is missing or wrong; empty when approved"),
+    ]
+
+
+reader = RoleDefinition(
+    name="reader",
+    description="Reads the repository and states facts",
+    system_prompt=(
+        "You find out facts about the repository in the workspace. List its files, read its "
+        "README and its project file, and take the facts from what you read. `evidence` names "
+        "only files that you have read."
+    ),
+    schema=RepoFacts,
+)
+
+reviewer = RoleDefinition(
+    name="reviewer",
+    description="Approves the facts or sends them back",
+    system_prompt=(
+        "You review facts about a repository. Approve them when every field holds a concrete "
+        "answer and evidence names at least one file. Otherwise send them back with reasons."
+    ),
+    schema=Review,
+)
+
+
+def is_approved(ctx: ThreadContext) -> bool:
+    """Whether the latest review approves."""
+    review = ctx.meta(reviewer)
+    return review is not None and review.approved
+
+
+def is_tried_enough(ctx: ThreadContext) -> bool:
+    """Whether the reader had its tries."""
+    return sum(step.role == reader.name for step in ctx.steps) >= MAX_READINGS
+
+
+def conclude(ctx: ThreadContext) -> Completion:
+    """Approved facts are success; facts that nobody approved are not."""
+    facts, review = ctx.meta(reader), ctx.meta(reviewer)
+    if facts is not None and is_approved(ctx):
+        words = f"{facts.language}; starts with {facts.entry_point}; tests: {facts.test_command}"
+        return Completion(return_code=0, summary=words)
+    reasons = "; ".join(review.reasons) if review is not None else "no review"
+    return Completion(return_code=1, summary=f"not approved: {reasons}")
+
+
+approved = Condition(name="approved", description="the reviewer approves", check=is_approved)
+tried_enough = Condition(
+    name="tried-enough", description=f"{MAX_READINGS} readings were made", check=is_tried_enough
+)
+
+run = create_workflow(
+    WorkflowDefinition(
+        description="Find out what a repository is, with evidence, and review it",
+        roles=[reader, reviewer],
+        table={
+            START: [Transition(reader)],
+            reader: [Transition(reviewer)],
+            reviewer: [
+                Transition(END, when=approved),
+                Transition(END, when=tried_enough),
+                Transition(reader),
+            ],
+        },
+        complete=conclude,
+    ),
+    AdapterBinding(
+        adapter=create_llm_adapter(configured_llm()),
+        overrides={
+            "reader": create_react_adapter(
+                ReactAdapterConfig(
+                    llm=configured_llm(),
+                    toolset=workspace_tools(shell=False, write=False),
+                    max_rounds=16,
+                )
+            )
+        },
+    ),
+)

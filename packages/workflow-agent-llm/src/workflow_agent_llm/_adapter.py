@@ -1,0 +1,85 @@
+"""`create_llm_adapter`: one chat, one typed value, and one more try where the first misfits."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from typing_extensions import TypeForm
+
+from workflow_protocol import AdapterFn, RoleFn, SchemaMismatch, ThreadContext
+from workflow_reactor import (
+    LlmFn,
+    LlmProvider,
+    LlmSource,
+    MaxRoundsExceeded,
+    RequestOptions,
+    ResultSchema,
+    ask_model,
+    create_llm_fn,
+    open_llm,
+    response_format,
+    system,
+    user,
+)
+from workflow_util_agent import build_thread_input
+
+T = TypeVar("T")
+
+_ROUNDS = 2  # the answer, and one repair
+
+
+def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
+    """Give an adapter whose roles are one structured chat without tools.
+
+    The schema goes into the prompt and, where the endpoint's profile has it, into
+    `response_format`. The reply is read tolerantly: fences, reasoning blocks and words around the
+    one JSON value are taken off. A reply that does not fit is told what is wrong, once.
+
+    The role raises `MaxRoundsExceeded` when the second reply doesn't fit either, and
+    `ProviderError` when the model can't be asked.
+    """
+    source = create_llm_fn(model) if isinstance(model, LlmProvider) else model
+
+    def adapter(prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
+        result = ResultSchema(schema)
+
+        async def role(ctx: ThreadContext) -> T:
+            async with open_llm(source, ctx.journal.note) as llm:
+                return await _converse(ctx, llm, prompt, result)
+
+        return role
+
+    return adapter
+
+
+async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultSchema[T]) -> T:
+    options = RequestOptions(response_format=response_format(result.json_schema, llm.profile))
+    messages = [system(_with_form(prompt, result)), user(build_thread_input(ctx))]
+    problem = ""
+    for round in range(_ROUNDS):
+        reply = await ask_model(
+            llm, ctx.journal, messages, options=options, round=round, max_rounds=_ROUNDS
+        )
+        messages.append(reply.message)
+        try:
+            return result.read_text(reply.text)
+        except SchemaMismatch as misfit:
+            cut = "it was cut off at the output limit; " if reply.finish == "length" else ""
+            problem = f"{cut}{misfit}"
+        messages.append(
+            user(f"Your reply is not valid:\n{problem}\nReply again with the JSON value alone.")
+        )
+    raise MaxRoundsExceeded(
+        f"the model's reply did not fit the schema, nor did its second try: {problem}",
+        messages=messages,
+        rounds=_ROUNDS,
+    )
+
+
+def _with_form(prompt: str, result: ResultSchema[T]) -> str:
+    schema = msgspec.json.encode(result.json_schema).decode()
+    return (
+        f"{prompt}\n\nReply with one JSON value and nothing else. "
+        f"It must fit this JSON Schema:\n{schema}"
+    )

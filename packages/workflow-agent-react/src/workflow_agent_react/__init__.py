@@ -1,0 +1,43 @@
+"""ReAct adapter: the tool loop, its dialects and workspace tools."""
+
+from workflow_agent_react._adapter import (
+    ReactAdapterConfig,
+    ReactConfigError,
+    create_react_adapter,
+)
+from workflow_agent_react._dialect import (
+    Dialect,
+    DialectName,
+    JsonDialect,
+    NativeDialect,
+    Turn,
+)
+from workflow_agent_react._tool_errors import (
+    ToolClash,
+    ToolDefinitionError,
+    ToolError,
+)
+from workflow_agent_react._toolset import (
+    Toolset,
+    tool,
+)
+from workflow_agent_react._workspace_tools import (
+    workspace_tools,
+)
+
+__all__ = [
+    "Dialect",
+    "DialectName",
+    "JsonDialect",
+    "NativeDialect",
+    "ReactAdapterConfig",
+    "ReactConfigError",
+    "ToolClash",
+    "ToolDefinitionError",
+    "ToolError",
+    "Toolset",
+    "Turn",
+    "create_react_adapter",
+    "tool",
+    "workspace_tools",
+]

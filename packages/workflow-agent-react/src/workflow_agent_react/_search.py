@@ -1,0 +1,230 @@
+"""Finding text in the files of a workspace."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+
+from anyio import move_on_after, to_thread
+
+from workflow_agent_react._files import decode
+from workflow_agent_react._grep import Grep, grep_for, regex_fault
+from workflow_agent_react._listing import printable
+from workflow_agent_react._paths import told_to_the_model
+from workflow_agent_react._tool_errors import ToolError
+from workflow_agent_react._walk import Entry, is_tame, spec_of, walk
+from workflow_agent_react._workspace import Workspace
+
+MAX_MATCHES = 100
+MAX_MATCH_CHARS = 240
+MAX_SEARCHED_BYTES = 8 * 1024 * 1024
+"""Larger files are not searched, which the result says."""
+SEARCH_S = 20.0
+_BATCH_BYTES = 4 * 1024 * 1024
+_BATCH_S = 0.1
+_MAX_PATTERN = 1_000
+_MAX_GLOBS = 100
+_SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
+
+
+@dataclass(slots=True)
+class _Found:
+    lines: list[str] = field(default_factory=list[str])
+    files: int = 0
+    more: bool = False
+    too_big: int = 0
+    stopped: str = ""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Files to search at once: their texts one after the other, each ending in a newline."""
+
+    paths: list[str] = field(default_factory=list[str])
+    starts: list[int] = field(default_factory=list[int])
+    """The line, from 0, at which each begins."""
+    text: bytearray = field(default_factory=bytearray)
+    lines: int = 0
+    files: int = 0
+    too_big: int = 0
+
+    def add(self, path: str, text: bytes) -> None:
+        self.files += 1
+        if text:
+            self.paths.append(path)
+            self.starts.append(self.lines)
+            self.text += text
+            self.lines += text.count(b"\n")
+            if not text.endswith(b"\n"):
+                self.text += b"\n"
+                self.lines += 1
+
+
+async def search_files(
+    root: Callable[[], Workspace],
+    pattern: str,
+    *,
+    path: str = ".",
+    glob: str = "",
+    ripgrep: bool = True,
+) -> str:
+    """Lines that match, as `path:line: text`, and how much was searched.
+
+    A pattern that isn't a valid regular expression, or matches nothing as one, is looked for
+    as plain text too; the result says so.
+
+    Args:
+        root: opens the workspace; it is closed here.
+        glob: only files that a line of a `.gitignore` with this text would match.
+        ripgrep: match with `rg` where it is installed.
+
+    Raises:
+        ToolError: the pattern or glob can't be used, or there is no such folder.
+    """
+    _must_be_usable(pattern)
+    fault = regex_fault(pattern)
+    note = f"(searched as plain text: not a valid regular expression, {fault})" if fault else ""
+    literal = bool(fault) or _SPECIAL.search(pattern) is None
+    grep = grep_for(pattern, literal=literal, ripgrep=ripgrep)
+    found = await _search(root, grep, path=path, glob=glob)
+    if not (literal or found.lines or found.stopped):
+        plain = grep_for(pattern, literal=True)
+        again = await _search(root, plain, path=path, glob=glob)
+        if again.lines:
+            found, note = again, "(no match as a regular expression; these match as plain text)"
+    return _report(found, pattern, note)
+
+
+def _must_be_usable(pattern: str) -> None:
+    if not pattern:
+        raise ToolError("the pattern is empty; give a text or regular expression to look for")
+    if len(pattern) > _MAX_PATTERN:
+        raise ToolError(f"the pattern is longer than {_MAX_PATTERN} characters; look for a part")
+    if "\n" in pattern:
+        raise ToolError("lines are searched one by one; look for the text of one line")
+    if "\0" in pattern or any(map(_is_surrogate, pattern)):
+        raise ToolError("the pattern has a character that no text file can have")
+
+
+def _is_surrogate(character: str) -> bool:
+    return 0xD800 <= ord(character) <= 0xDFFF
+
+
+async def _search(root: Callable[[], Workspace], grep: Grep, *, path: str, glob: str) -> _Found:
+    found = _Found()
+    with move_on_after(SEARCH_S) as limit:
+        with closing(_batches(root, path, glob)) as batches:
+            while (batch := await to_thread.run_sync(next, batches, None)) is not None:
+                await _search_batch(batch, grep, found)
+                if found.more:
+                    break
+    if limit.cancelled_caught:
+        found.stopped = f"stopped after {SEARCH_S:g} s"
+    return found
+
+
+async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
+    hits = await grep(batch.text)
+    found.files += batch.files
+    found.too_big += batch.too_big
+    for number, line in hits:
+        if len(found.lines) >= MAX_MATCHES:
+            found.more = True
+            return
+        file = bisect_right(batch.starts, number) - 1
+        text = line.decode("utf-8", "replace").strip()
+        if len(text) > MAX_MATCH_CHARS:
+            text = text[:MAX_MATCH_CHARS] + " …"
+        path = printable(batch.paths[file])
+        found.lines.append(f"{path}:{number - batch.starts[file] + 1}: {text}")
+
+
+def _batches(root: Callable[[], Workspace], path: str, glob: str) -> Generator[_Batch]:
+    """The texts to search, a few megabytes and a tenth of a second at a time."""
+    wanted = _glob(glob)
+    with root() as workspace:
+        batch, since = _Batch(), time.monotonic()
+        for entry in _entries(workspace, path):
+            if entry.kind == "file" and wanted(entry.path):
+                data = _read(workspace, entry.path)
+                if data is not None and len(data) > MAX_SEARCHED_BYTES:
+                    batch.too_big += 1
+                elif data is not None and (text := _text(data)) is not None:
+                    batch.add(entry.path, text)
+            if len(batch.text) > _BATCH_BYTES or time.monotonic() - since > _BATCH_S:
+                yield batch
+                batch, since = _Batch(), time.monotonic()
+        yield batch
+
+
+def _entries(workspace: Workspace, path: str) -> Iterator[Entry]:
+    with told_to_the_model(workspace, path):
+        try:
+            yield from walk(workspace, path)
+        except NotADirectoryError:
+            workspace.read(path, max_bytes=0)
+            yield Entry(workspace.relative(path), "file")
+
+
+def _read(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        return workspace.read(path, max_bytes=MAX_SEARCHED_BYTES)
+    except (OSError, ToolError):
+        return None  # gone, or not ours to read
+
+
+def _text(data: bytes) -> bytes | None:
+    """The text as UTF-8 with plain newlines; `None` when it isn't text."""
+    try:
+        text, note = decode(data, "")
+    except ToolError:
+        return None
+    if note or b"\r" in data or data[:3] == codecs.BOM_UTF8:
+        return text.encode("utf-8", "replace")
+    return data
+
+
+def _glob(glob: str) -> Callable[[str], bool]:
+    text = glob.strip().removeprefix("./")
+    if text in {"", "*", "**", "**/*"}:
+        return lambda path: True
+    patterns = list(islice(_expand(text), _MAX_GLOBS))
+    if not all(map(is_tame, patterns)):
+        raise ToolError(f"the glob {glob!r} has too many stars; use a simpler one such as '*.py'")
+    spec = spec_of([re.sub(r"^([#!])", r"\\\1", one) for one in patterns])
+    return lambda path: spec.match_file(path)
+
+
+def _expand(glob: str) -> Iterator[str]:
+    """`*.{js,ts}` as `*.js` and `*.ts`."""
+    group = re.search(r"\{([^{}]*)\}", glob)
+    if group is None:
+        yield glob
+        return
+    for choice in group[1].split(","):
+        yield from _expand(glob[: group.start()] + choice + glob[group.end() :])
+
+
+def _report(found: _Found, pattern: str, note: str) -> str:
+    end: list[str] = []
+    files = f"{found.files} file{'s' * (found.files != 1)}"
+    if found.more:
+        end.append(
+            f"(the first {MAX_MATCHES} matches; narrow the pattern, path or glob for others)"
+        )
+    elif not found.lines:
+        end.append(f"no match for {pattern!r} in {files}")
+    else:
+        count = len(found.lines)
+        end.append(f"({count} matching line{'s' * (count != 1)} in {files} searched)")
+    if found.too_big:
+        end.append(f"({found.too_big} larger than {MAX_SEARCHED_BYTES >> 20} MiB not searched)")
+    if found.stopped:
+        end.append(f"({found.stopped}: the pattern is slow or there is much to search)")
+    return "\n".join([*found.lines, *end, *([note] if note else [])])

@@ -1,0 +1,150 @@
+"""The tools that a role gets for working in its thread's workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from workflow_agent_react import _files, _listing, _search
+from workflow_agent_react._patch import Edit
+from workflow_agent_react._sandbox import SandboxMode, use_sandbox
+from workflow_agent_react._shell import (
+    DEFAULT_TIMEOUT_S,
+    GRACE_S,
+    MAX_OUTPUT_BYTES,
+    MAX_TIMEOUT_S,
+    Shell,
+)
+from workflow_agent_react._toolset import Toolset, tool
+from workflow_agent_react._workspace import Workspace
+from workflow_protocol import Effect, ThreadContext
+
+_Path = Annotated[str, Meta(description="File path in the workspace, such as src/app.py")]
+_Folder = Annotated[str, Meta(description="Folder in the workspace")]
+
+
+def workspace_tools(
+    *,
+    shell: bool = True,
+    write: bool = True,
+    sandbox: SandboxMode = "auto",
+    env: Mapping[str, str] | None = None,
+    readable: Sequence[Path] = (),
+    max_output_bytes: int = MAX_OUTPUT_BYTES,
+) -> Toolset:
+    """Tools that work in the workspace of the thread that calls them, and nowhere else.
+
+    In this order: `read_file`, `list_files`, `search_files`, `write_file`, `patch_file`,
+    `shell_exec`. The file tools can't leave the workspace. A shell command can, unless it runs
+    in the sandbox; each result says whether it did.
+
+    Args:
+        shell: offer `shell_exec`.
+        write: offer `write_file` and `patch_file`. A shell command can write without them.
+        sandbox: run commands in bubblewrap: where it works, never, or not at all without it.
+        env: variables for commands, beside the few that they always get. Nothing else is passed
+            on, so a key that is named here is the only one they see.
+        readable: folders that the sandbox would hide, such as a home folder's tools.
+        max_output_bytes: what is kept of a command's output, half of it from the end.
+
+    Raises:
+        SandboxUnavailable: `sandbox="require"`, and it doesn't work here.
+    """
+    toolsets = [read_file, list_files, search_files]
+    if write:
+        toolsets += [write_file, patch_file]
+    if shell:
+        use_sandbox(sandbox if sandbox == "require" else "off")
+        toolsets.append(
+            _shell_tool(
+                Shell(
+                    sandbox=sandbox,
+                    env=dict(env or {}),
+                    readable=tuple(readable),
+                    max_output_bytes=max_output_bytes,
+                )
+            )
+        )
+    return Toolset.combine(*toolsets)
+
+
+@tool(effect=Effect.READ)
+def read_file(
+    ctx: ThreadContext,
+    path: _Path,
+    offset: Annotated[int, Meta(description="First line, from 1")] = 1,
+    limit: Annotated[int, Meta(description="Number of lines")] = _files.DEFAULT_LINES,
+) -> str:
+    """Read a text file. Each line is shown as number|text."""
+    with Workspace(ctx.start.workspace) as workspace:
+        return _files.read_file(workspace, path, offset=offset, limit=limit)
+
+
+@tool(effect=Effect.READ)
+def list_files(
+    ctx: ThreadContext,
+    path: _Folder = ".",
+    depth: Annotated[int, Meta(description="Levels of folders")] = _listing.DEFAULT_DEPTH,
+) -> str:
+    """List files and folders. Folders end in /."""
+    with Workspace(ctx.start.workspace) as workspace:
+        return _listing.list_files(workspace, path, depth=depth)
+
+
+@tool(effect=Effect.READ)
+async def search_files(
+    ctx: ThreadContext,
+    pattern: Annotated[str, Meta(description="Text or regular expression")],
+    path: _Folder = ".",
+    glob: Annotated[str, Meta(description="Only these files, such as *.py")] = "",
+) -> str:
+    """Find lines in files. Gives path:line: text for each match."""
+    return await _search.search_files(
+        partial(Workspace, ctx.start.workspace), pattern, path=path, glob=glob
+    )
+
+
+# REPEATABLE: the same content again leaves the same file.
+@tool(effect=Effect.REPEATABLE)
+def write_file(
+    ctx: ThreadContext,
+    path: _Path,
+    content: Annotated[str, Meta(description="The whole new text of the file")],
+) -> str:
+    """Create a file or replace all of its text."""
+    with Workspace(ctx.start.workspace) as workspace:
+        return _files.write_file(workspace, path, content)
+
+
+# UNSAFE: where `new` contains `old`, the same edit again would be made twice.
+@tool(effect=Effect.UNSAFE)
+def patch_file(
+    ctx: ThreadContext,
+    path: _Path,
+    old: Annotated[str, Meta(description="Exact text to replace, without line numbers")],
+    new: Annotated[str, Meta(description="Text to put in its place")],
+    replace_all: Annotated[bool, Meta(description="Replace every occurrence")] = False,
+    more: Annotated[list[Edit], Meta(description="More edits of this file; all or none")] = [],  # noqa: B006 - never changed; the schema shows it
+) -> str:
+    """Replace text in a file. old must occur exactly once."""
+    edits = [Edit(old, new, replace_all), *more]
+    with Workspace(ctx.start.workspace) as workspace:
+        return _files.patch_file(workspace, path, edits)
+
+
+def _shell_tool(shell: Shell) -> Toolset:
+    @tool(effect=Effect.UNSAFE, timeout_s=MAX_TIMEOUT_S + 3 * GRACE_S)
+    async def shell_exec(
+        ctx: ThreadContext,
+        command: Annotated[str, Meta(description="Command for sh, run in the workspace")],
+        timeout_s: Annotated[int, Meta(description="Seconds it may take")] = DEFAULT_TIMEOUT_S,
+    ) -> str:
+        """Run a shell command. Gives its output and exit code."""
+        seconds = min(max(timeout_s, 1), MAX_TIMEOUT_S)
+        return await shell.run(ctx.start.workspace, command, timeout_s=seconds)
+
+    return shell_exec

@@ -1,0 +1,459 @@
+"""The loop through `create_react_adapter`, on a scripted model whose requests must be valid."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from workflow_agent_react import (
+    DialectName,
+    ReactAdapterConfig,
+    ReactConfigError,
+    create_react_adapter,
+)
+from workflow_protocol import (
+    DirectJournal,
+    Effect,
+    Event,
+    OutcomeUnknown,
+    StartStep,
+    Suspended,
+    ThreadContext,
+    ThreadId,
+    ToolFinished,
+)
+from workflow_reactor import (
+    LlmProvider,
+    MaxRoundsExceeded,
+    NoProgress,
+    Profile,
+    ProviderUnavailable,
+    ToolCall,
+    ToolDefinition,
+)
+from workflow_reactor.testing import (
+    Reply,
+    Request,
+    ScriptedLlm,
+    call,
+    function,
+    loopback_server,
+    say,
+    turn,
+)
+
+
+@dataclass
+class Result:
+    answer: int
+
+
+def definition(name: str, effect: Effect = Effect.READ, **more: Any) -> ToolDefinition:
+    parameters = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    return ToolDefinition(
+        name=name, description=f"{name} it", parameters=parameters, effect=effect, **more
+    )
+
+
+@dataclass
+class Tools:
+    """Counts what runs. `note` appends its text, `boom` raises, `slow` never ends."""
+
+    ran: list[str] = field(default_factory=list[str])
+    running: int = 0
+    most_at_once: int = 0
+    all_reads_started: anyio.Event = field(default_factory=anyio.Event)
+    wait_for: int = 0
+
+    definitions = (
+        definition("add"),
+        definition("read"),
+        definition("note", Effect.UNSAFE),
+        definition("boom", Effect.UNSAFE),
+        definition("slow", timeout_s=0.05),
+        definition("long"),
+        definition("ask"),
+        definition("poll", pollable=True),
+        definition("expire"),
+    )
+
+    async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
+        arguments = json.loads(call.arguments)
+        self.ran.append(f"{call.name}({call.arguments})")
+        self.running += 1
+        self.most_at_once = max(self.most_at_once, self.running)
+        try:
+            match call.name:
+                case "boom":
+                    raise RuntimeError("bang")
+                case "expire":
+                    raise TimeoutError("the tool's own")
+                case "slow":
+                    await anyio.sleep_forever()
+                case "long":
+                    return "x" * 50_000
+                case "ask":
+                    raise Suspended("may I?")
+                case "read":
+                    if self.running >= self.wait_for:
+                        self.all_reads_started.set()
+                    await self.all_reads_started.wait()
+                case _:
+                    pass
+        finally:
+            self.running -= 1
+        return str(arguments.get("a", "done"))
+
+
+@dataclass
+class Listening(DirectJournal):
+    events: list[Event] = field(default_factory=list[Event])
+    keys: list[str] = field(default_factory=list[str])
+    unknown: str = ""
+
+    async def run(self, key: str, perform: Any, **options: Any) -> Any:
+        self.keys.append(key)
+        if key == self.unknown:
+            raise OutcomeUnknown(key)
+        return await perform()
+
+    async def note(self, event: Event) -> None:
+        self.events.append(event)
+
+
+@dataclass
+class Ran:
+    value: object
+    requests: list[Request]
+    tools: Tools
+    journal: Listening
+
+    def told(self) -> list[str]:
+        """What the model was told last: the messages after its last reply."""
+        messages = self.requests[-1]["messages"]
+        last = max(i for i, m in enumerate(messages) if m["role"] == "assistant")
+        return [message["content"] for message in messages[last + 1 :]]
+
+
+async def run(
+    replies: Sequence[Reply],
+    *,
+    schema: Any = Result,
+    dialect: DialectName = "native",
+    tools: Tools | None = None,
+    journal: Listening | None = None,
+    profile: Profile | None = None,
+    **config: Any,
+) -> Ran:
+    llm, tools, journal = ScriptedLlm(replies, profile), tools or Tools(), journal or Listening()
+    adapter = create_react_adapter(
+        ReactAdapterConfig(
+            llm=llm, tools=Tools.definitions, tool_handler=tools, dialect=dialect, **config
+        )
+    )
+    ctx = ThreadContext(
+        thread_id=ThreadId("T"),
+        start=StartStep(prompt="Count.", workspace=Path("/w"), timestamp_ms=0),
+        journal=journal,
+    )
+    try:
+        with anyio.fail_after(5):
+            value = await adapter("You count.", schema)(ctx)
+    finally:
+        for request in llm.requests:
+            assert_valid_history(request)
+    return Ran(value, llm.requests, tools, journal)
+
+
+def assert_valid_history(request: Request) -> None:
+    """What the strictest endpoint asks for: ids unique, each call answered once, in its place."""
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for message in request["messages"]:
+        if message["role"] == "tool":
+            waiting.remove(message["tool_call_id"])
+            continue
+        assert waiting == []
+        for each in message.get("tool_calls", []):
+            assert each["id"]
+            assert each["id"] not in seen
+            assert isinstance(json.loads(each["function"]["arguments"]), dict)
+            seen.add(each["id"])
+            waiting.append(each["id"])
+        assert message["content"] is not None or waiting
+    assert waiting == []
+
+
+RESOLVE = call("resolve", answer=42)
+
+
+async def test_a_role_works_with_tools_until_it_resolves_and_asks_no_more_than_its_rounds() -> None:
+    ran = await run([call("add", a=40), RESOLVE])
+
+    assert ran.value == Result(42)
+    assert ran.tools.ran == ['add({"a": 40})']
+    assert len(ran.requests) == 2
+    assert ran.journal.keys == ["llm/0", "tool/0/0", "llm/1"]
+    first = ran.requests[0]
+    assert first["messages"][0]["content"].startswith("You count.")
+    assert "Count." in first["messages"][1]["content"]
+    assert [tool["function"]["name"] for tool in first["tools"]][-1] == "resolve"
+    assert ran.told() == ["40"]
+
+
+async def test_the_same_over_http() -> None:
+    tools = Tools()
+    async with loopback_server([call("add", a=1), RESOLVE]) as server:
+        config = ReactAdapterConfig(
+            provider=server.provider(), tools=Tools.definitions, tool_handler=tools
+        )
+        ctx = ThreadContext(
+            thread_id=ThreadId("T"),
+            start=StartStep(prompt="Count.", workspace=Path("/w"), timestamp_ms=0),
+        )
+        value = await create_react_adapter(config)("You count.", Result)(ctx)
+
+    assert value == Result(42)
+    first, second = (body.partition(b'],"tool_choice"')[0] for body in server.bodies)
+    assert second.startswith(first)
+
+
+async def test_plain_text_is_kept_and_answered_with_a_reminder() -> None:
+    ran = await run([say("It is forty-two."), say(None), RESOLVE])
+
+    assert ran.value == Result(42)
+    texts = [(m["role"], m["content"]) for m in ran.requests[2]["messages"][2:]]
+    reminder = texts[1][1]
+    assert "call `resolve`" in reminder
+    assert texts == [
+        ("assistant", "It is forty-two."),
+        ("user", reminder),
+        ("assistant", ""),
+        ("user", reminder),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (call("addd", a=1), "there is no tool 'addd'; the tools are add, "),
+        (say(None, function("add", '{"a": 1')), "cut off at the output limit"),
+        (say(None, function("add", "[1]")), "must be a JSON object, not an array; the parameters"),
+        (call("boom"), "Error: RuntimeError: bang"),
+        (call("slow"), "Error: slow took longer than 0.05 s"),
+        (call("expire"), "Error: TimeoutError: the tool's own"),
+        (call("resolve", answer="x"), "mend it and resolve again:\n$.answer: Expected `int`"),
+        (say(None, function("resolve", "{oops")), "not one valid JSON object"),
+    ],
+)
+async def test_every_fault_is_told_to_the_model_and_the_role_goes_on(
+    reply: bytes, words: str
+) -> None:
+    ran = await run([reply, RESOLVE])
+
+    assert ran.value == Result(42)
+    (told,) = ran.told()
+    assert words in told
+
+
+async def test_calls_run_in_the_order_written_and_those_after_resolve_are_skipped() -> None:
+    reply = say(
+        None,
+        function("note", a=1, id="x"),
+        function("resolve", answer=42, id="y"),
+        function("note", a=2, id="z"),
+    )
+    ran = await run([reply])
+
+    assert ran.value == Result(42)
+    assert ran.tools.ran == ['note({"a": 1})']
+    skipped = ran.journal.events[-1]
+    assert isinstance(skipped, ToolFinished)
+    assert skipped.summary.startswith("skipped")
+
+
+async def test_an_invalid_resolve_does_not_stop_its_siblings() -> None:
+    reply = say(None, function("resolve", answer="bad"), function("note", a=1))
+    ran = await run([reply, RESOLVE])
+
+    assert ran.tools.ran == ['note({"a": 1})']
+    assert len(ran.told()) == 2
+
+
+async def test_a_resolve_after_a_failed_call_is_held_back() -> None:
+    ran = await run([say(None, function("boom"), function("resolve", answer=1)), RESOLVE])
+
+    assert ran.value == Result(42)
+    assert "boom failed in the same reply" in ran.told()[1]
+
+
+async def test_neighbouring_reads_run_together_and_others_one_by_one() -> None:
+    tools = Tools(wait_for=3)
+    reads = [function("read", a=n) for n in range(3)]
+    ran = await run([say(None, *reads), RESOLVE], tools=tools)
+
+    assert tools.most_at_once == 3
+    assert ran.told() == ["0", "1", "2"]
+
+    one_by_one = await run([say(None, *[function("note", a=n) for n in range(3)]), RESOLVE])
+    assert one_by_one.tools.most_at_once == 1
+
+
+async def test_a_question_to_a_person_is_no_result_and_suspends_the_role() -> None:
+    with pytest.raises(Suspended, match="may I"):
+        await run([call("ask")])
+    with pytest.raises(Suspended, match="may I"):
+        await run([say(None, function("add"), function("ask"))])
+
+
+async def test_an_unknown_outcome_is_told_to_the_model() -> None:
+    ran = await run([call("note"), RESOLVE], journal=Listening(unknown="tool/0/0"))
+
+    assert "check what it did" in ran.told()[0]
+    assert ran.tools.ran == []
+
+
+async def test_a_long_result_is_cut_in_the_middle_and_says_so() -> None:
+    ran = await run([call("long"), RESOLVE], max_result_chars=1000)
+
+    (told,) = ran.told()
+    assert len(told) < 1100
+    assert "49000 characters left out" in told
+
+
+async def test_the_last_round_offers_only_resolve() -> None:
+    ran = await run([call("add"), RESOLVE], max_rounds=2)
+
+    assert [request["tool_choice"] for request in ran.requests] == ["auto", "resolve"]
+
+
+async def test_rounds_that_run_out_are_a_typed_error_with_the_conversation() -> None:
+    replies = [call("add", a=n) for n in range(5)]
+    with pytest.raises(MaxRoundsExceeded, match="5 rounds") as error:
+        await run(replies, max_rounds=5)
+
+    assert error.value.rounds == 5
+    texts = [message.data["content"] for message in error.value.messages]
+    assert [text for text in texts if text and "Only 3 replies are left" in text]
+
+
+@pytest.mark.parametrize("series", [["A"], ["A", "B"], ["text"], ["bad"]])
+async def test_going_in_circles_is_told_once_and_then_ends_the_role(series: list[str]) -> None:
+    def make(kind: str, n: int) -> bytes:
+        spelling = ['{"a":1, "b":2}', '{"b": 2,"a": 1}'][n % 2]
+        replies = {
+            "A": say(None, function("add", spelling)),
+            "B": call("note", a=7),
+            "text": say("hm"),
+            "bad": say(None, function("add", "{'a'")),
+        }
+        return replies[kind]
+
+    replies = [make(series[n % len(series)], n) for n in range(40)]
+    with pytest.raises(NoProgress) as error:
+        await run(replies, max_rounds=40)
+
+    told = [m.data["content"] or "" for m in error.value.messages]
+    assert sum("You have done this before" in each for each in told) == 1
+    assert error.value.rounds <= 9
+
+
+async def test_polling_and_repeating_after_a_change_are_no_circles() -> None:
+    polls = await run([*[call("poll")] * 10, RESOLVE])
+    assert len(polls.requests) == 11
+
+    work = [reply for n in range(6) for reply in (call("note", a=n), call("add", a=1))]
+    assert (await run([*work, RESOLVE])).value == Result(42)
+
+
+async def test_a_value_that_is_no_object_is_wrapped_for_the_model_and_bare_for_the_caller() -> None:
+    ran = await run([call("resolve", value=[1, 2])], schema=list[int])
+
+    assert ran.value == [1, 2]
+
+
+async def test_the_json_dialect_offers_constrained_turns_and_reads_them() -> None:
+    ran = await run(
+        [turn("add", a=40), say("I think 42"), turn("resolve", answer=42)], dialect="json"
+    )
+
+    assert ran.value == Result(42)
+    first = ran.requests[0]
+    assert "tools" not in first
+    branches = first["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert [branch["properties"]["tool"]["const"] for branch in branches][-1] == "resolve"
+    assert "- add(a?: integer): add it" in first["messages"][0]["content"]
+    texts = [m["content"] for m in ran.requests[2]["messages"][2:]]
+    assert texts[1] == "Result of add:\n40"
+    assert "not one object" in texts[3]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (say('{"tool": "add", "args": {"a', finish="length"), "cut off at the output limit"),
+        (say('{"tool": 3, "args": {}}'), 'needs the keys "tool" and "args"'),
+        (say("[]"), 'needs the keys "tool" and "args"'),
+        (turn("addd"), "there is no tool 'addd'"),
+        (say('{"tool": "add", "args": [1]}'), "must be a JSON object"),
+    ],
+)
+async def test_the_json_dialect_tells_the_model_what_was_wrong(reply: bytes, words: str) -> None:
+    ran = await run([reply, turn("resolve", answer=42)], dialect="json")
+
+    assert ran.value == Result(42)
+    assert words in ran.told()[0]
+    assert ran.tools.ran == []
+
+
+async def test_auto_takes_the_dialect_of_the_profile() -> None:
+    ran = await run([turn("resolve", answer=1)], dialect="auto", profile=Profile(dialect="json"))
+    assert ran.value == Result(1)
+
+    ran = await run([call("resolve", answer=2)], dialect="auto")
+    assert ran.value == Result(2)
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({}, "either `provider` or `llm`"),
+        ({"llm": ScriptedLlm([]), "tools": Tools.definitions}, "no `tool_handler`"),
+        ({"llm": ScriptedLlm([]), "max_rounds": 0}, "at least one"),
+        (
+            {"llm": ScriptedLlm([]), "tools": [definition("resolve")], "tool_handler": Tools()},
+            "rename yours",
+        ),
+        (
+            {
+                "llm": ScriptedLlm([]),
+                "provider": LlmProvider(base_url="http://h/v1", model="m"),
+            },
+            "either `provider` or `llm`",
+        ),
+    ],
+)
+def test_a_config_that_can_not_work_is_refused(config: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ReactConfigError, match=reason):
+        ReactAdapterConfig(**config)
+
+
+async def test_an_adapter_without_tools_resolves_all_the_same() -> None:
+    adapter = create_react_adapter(ReactAdapterConfig(llm=ScriptedLlm([RESOLVE])))
+    start = StartStep(prompt="p", workspace=Path("/w"), timestamp_ms=0)
+
+    value = await adapter("x", Result)(ThreadContext(thread_id=ThreadId("T"), start=start))
+    assert value == Result(42)
+
+
+async def test_a_dead_provider_ends_the_role_with_its_own_error() -> None:
+    dead = LlmProvider(base_url="http://127.0.0.1:9/v1", model="m", max_attempts=1)
+    adapter = create_react_adapter(ReactAdapterConfig(provider=dead))
+    start = StartStep(prompt="p", workspace=Path("/w"), timestamp_ms=0)
+
+    with pytest.raises(ProviderUnavailable):
+        await adapter("x", Result)(ThreadContext(thread_id=ThreadId("T"), start=start))

@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from workflow_agent_react._files import read_file
+from workflow_agent_react._listing import list_files
+from workflow_agent_react._tool_errors import ToolError
+from workflow_agent_react._workspace import Workspace
+
+
+def refusal(root: Path, path: str) -> str:
+    with Workspace(root) as workspace, pytest.raises(ToolError) as caught:
+        read_file(workspace, path)
+    return str(caught.value)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "src" / "app").mkdir(parents=True)
+    (tmp_path / "README.md").touch()
+    (tmp_path / "src" / "app" / "main.py").touch()
+    (tmp_path / "src" / "app" / "util.py").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("reame.md", "README.md"),
+        ("readme.md", "README.md"),
+        ("main.py", "src/app/main.py"),
+        ("src/main.py", "src/app/main.py"),
+        ("src/app/mian.py", "src/app/main.py"),
+        ("utils.py", "src/app/util.py"),
+    ],
+)
+def test_a_wrong_path_is_answered_with_what_was_probably_meant(
+    root: Path, asked: str, meant: str
+) -> None:
+    assert refusal(root, asked).startswith(f"there is no {asked!r}; did you mean {meant!r}")
+
+
+def test_a_path_like_nothing_is_answered_with_the_tool_that_helps(root: Path) -> None:
+    assert refusal(root, "nothing/alike.txt") == (
+        "there is no 'nothing/alike.txt'; call list_files to see what there is"
+    )
+
+
+def test_other_failures_are_told_in_words(root: Path) -> None:
+    (root / "loop").symlink_to("loop")
+
+    assert refusal(root, "loop") == "'loop' is a link that leads in a circle"
+    assert refusal(root, "README.md/x") == (
+        "'README.md/x' is not a folder, or something on the way isn't one"
+    )
+    assert refusal(root, "n" * 300).endswith(": File name too long")
+
+
+def test_a_folder_that_is_a_file_is_told(root: Path) -> None:
+    with Workspace(root) as workspace, pytest.raises(ToolError, match="is not a folder"):
+        list_files(workspace, "README.md")

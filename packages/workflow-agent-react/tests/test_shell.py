@@ -1,0 +1,205 @@
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_agent_react._sandbox import SandboxMode, sandbox_fault
+from workflow_agent_react._shell import HeadAndTail, Shell
+from workflow_agent_react._tool_errors import ToolError
+
+needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
+MODES = pytest.mark.parametrize("sandbox", ["off", pytest.param("require", marks=needs_sandbox)])
+WORDS = {"off": "no sandbox", "require": "sandbox"}
+
+
+async def run(
+    workspace: Path, command: str, *, sandbox: SandboxMode = "off", timeout_s: float = 20
+) -> str:
+    return await Shell(sandbox=sandbox, env={}).run(workspace, command, timeout_s=timeout_s)
+
+
+@MODES
+async def test_both_streams_come_in_order_with_the_exit_code_and_the_mode(
+    tmp_path: Path, sandbox: SandboxMode
+) -> None:
+    command = "echo one; echo two >&2; printf three; exit 3"
+
+    assert await run(tmp_path, command, sandbox=sandbox) == (
+        f"one\ntwo\nthree\n[exit code 3, under 1 s, {WORDS[sandbox]}]"
+    )
+
+
+@MODES
+async def test_a_command_runs_in_the_workspace_without_input(
+    tmp_path: Path, sandbox: SandboxMode
+) -> None:
+    text = await run(tmp_path, "cat; pwd; echo x > made", sandbox=sandbox)
+
+    assert text == f"{tmp_path}\n[exit code 0, under 1 s, {WORDS[sandbox]}]"
+    assert (tmp_path / "made").read_text() == "x\n"
+
+
+@MODES
+async def test_a_signal_is_named(tmp_path: Path, sandbox: SandboxMode) -> None:
+    text = await run(tmp_path, "kill -SEGV $$", sandbox=sandbox)
+
+    assert text.startswith("[exit code 139, SIGSEGV, ")
+
+
+@MODES
+async def test_out_of_time_gives_the_output_so_far_and_kills_everything(
+    tmp_path: Path, sandbox: SandboxMode
+) -> None:
+    marker = f"1000.{os.getpid()}1"
+    with anyio.fail_after(10), pytest.raises(ToolError) as caught:
+        await run(
+            tmp_path,
+            f"echo part; setsid sleep {marker} & sleep {marker}",
+            sandbox=sandbox,
+            timeout_s=1,
+        )
+
+    assert str(caught.value) == (
+        f"part\n[stopped: it took longer than 1 s; {WORDS[sandbox]}. "
+        "Raise timeout_s or do less at once]"
+    )
+    assert not running(marker)
+
+
+@MODES
+async def test_what_holds_the_output_open_does_not_hold_up_the_end(
+    tmp_path: Path, sandbox: SandboxMode
+) -> None:
+    marker = f"1000.{os.getpid()}2"
+    with anyio.fail_after(5):
+        text = await run(
+            tmp_path, f"setsid sleep {marker} & sleep {marker} & echo started", sandbox=sandbox
+        )
+
+    assert text.startswith("started\n[exit code 0, ")
+    assert not running(marker)
+
+
+@MODES
+async def test_cancelling_kills_at_once(tmp_path: Path, sandbox: SandboxMode) -> None:
+    marker = f"1000.{os.getpid()}3"
+    command = f"trap '' TERM INT HUP; setsid sleep {marker} & touch ready; sleep {marker}"
+    cancelled = 0.0
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(_quietly, tmp_path, command, sandbox)
+            while not (tmp_path / "ready").exists():  # noqa: ASYNC110 - another process makes it
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+            cancelled = time.monotonic()
+
+    assert time.monotonic() - cancelled < 1
+    assert not running(marker)
+
+
+async def _quietly(workspace: Path, command: str, sandbox: SandboxMode) -> None:
+    await run(workspace, command, sandbox=sandbox)
+
+
+def running(marker: str) -> bool:
+    # A killed process stays for a moment until its parent has reaped it.
+    found = subprocess.run(["ps", "-A", "-o", "stat=,args="], capture_output=True, text=True)
+    return any(
+        marker in line and not line.startswith("Z") and "sleep" in line
+        for line in found.stdout.splitlines()
+    )
+
+
+async def test_a_command_that_kills_its_supervisor_is_killed_too(tmp_path: Path) -> None:
+    marker = f"1000.{os.getpid()}4"
+    with anyio.fail_after(5):
+        text = await run(
+            tmp_path, f"echo before; kill -KILL $PPID; sleep {marker} & sleep {marker}"
+        )
+
+    assert text == "before\n[ended by SIGKILL, under 1 s, no sandbox]"
+    assert not running(marker)
+
+
+async def test_much_output_is_kept_at_both_ends_in_bounded_memory(tmp_path: Path) -> None:
+    shell = Shell(sandbox="off", env={}, max_output_bytes=200)
+
+    text = await shell.run(tmp_path, "seq 1 1000000; echo last", timeout_s=30)
+
+    head, cut, tail = text.partition("[… 6888701 bytes left out here …]\n")
+    assert cut
+    assert head.startswith("1\n2\n3\n")
+    assert len(head) <= 101
+    assert "\n1000000\nlast\n[exit code 0, " in tail
+
+
+async def test_commands_run_at_the_same_time(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "meet")
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, tmp_path, "echo x > meet")
+            group.start_soon(run, tmp_path, "read line < meet")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("", "the command is empty"),
+        (" \n", "the command is empty"),
+        ("echo \0", "contains a null character"),
+        ("echo \ud800", "can't be run: surrogates not allowed"),
+        ("#" * 100_001, "longer than 100000 bytes; write a script"),
+    ],
+)
+async def test_a_command_that_cannot_be_run_is_told(
+    tmp_path: Path, command: str, message: str
+) -> None:
+    with pytest.raises(ToolError, match=message):
+        await run(tmp_path, command)
+
+
+async def test_a_long_command_is_run(tmp_path: Path) -> None:
+    assert (await run(tmp_path, "echo ok #" + "x" * 99_000)).startswith("ok\n")
+
+
+async def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="the workspace folder doesn't exist"):
+        await run(tmp_path / "gone", "true")
+
+
+async def test_the_same_command_with_the_same_outcome_gives_the_same_result(
+    tmp_path: Path,
+) -> None:
+    assert await run(tmp_path, "sleep 0.01; echo x") == await run(tmp_path, "sleep 0.1; echo x")
+
+
+@given(chunks=st.lists(st.binary(max_size=30)), limit=st.integers(1, 40))
+def test_head_and_tail_keep_all_that_fits_and_count_the_rest(
+    chunks: list[bytes], limit: int
+) -> None:
+    kept = HeadAndTail(limit)
+    for chunk in chunks:
+        kept.add(chunk)
+
+    whole = b"".join(chunks)
+    half = max(limit // 2, 1)
+    if len(whole) <= 2 * half:
+        assert kept.text().rstrip("\n") == whole.decode("utf-8", "replace").replace(
+            "\r\n", "\n"
+        ).rstrip("\n")
+    else:
+        assert f"[… {len(whole) - 2 * half} bytes left out here …]\n" in kept.text()
+
+
+@given(text=st.text("aü€😀", min_size=50, max_size=80), limit=st.integers(8, 40))
+def test_a_cut_never_splits_a_character(text: str, limit: int) -> None:
+    kept = HeadAndTail(limit)
+    kept.add(text.encode())
+
+    assert "\ufffd" not in kept.text()

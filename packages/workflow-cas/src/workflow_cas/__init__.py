@@ -1,0 +1,45 @@
+"""Content-addressed objects and refs in one SQLite file."""
+
+from workflow_cas._database import Durability
+from workflow_cas._errors import (
+    AmbiguousHash,
+    ObjectMissing,
+    RefConflict,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFormat,
+    StoreFull,
+    StoreReadOnly,
+)
+from workflow_cas._memory import MemoryStore
+from workflow_cas._objects import Kind, Node, RefMove, Stored, content, node
+from workflow_cas._sqlite import SqliteStore, open_store
+from workflow_cas._store import GcReport, Problem, ProblemKind, Store, VerifyReport
+
+__all__ = [
+    "AmbiguousHash",
+    "Durability",
+    "GcReport",
+    "Kind",
+    "MemoryStore",
+    "Node",
+    "ObjectMissing",
+    "Problem",
+    "ProblemKind",
+    "RefConflict",
+    "RefMove",
+    "SqliteStore",
+    "Store",
+    "StoreBusy",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreFormat",
+    "StoreFull",
+    "StoreReadOnly",
+    "Stored",
+    "VerifyReport",
+    "content",
+    "node",
+    "open_store",
+]

@@ -1,0 +1,121 @@
+"""The rows of a SQLite store: reading and writing objects and refs."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import Literal, TypeVar
+
+import msgspec
+
+from workflow_cas._errors import ObjectMissing, RefConflict, StoreCorrupt, StoreError
+from workflow_cas._objects import Kind, RefMove, Stored, is_hash, restore
+from workflow_cas._store import MAX_CANDIDATES, missing_in_commit, needed_hashes
+from workflow_protocol import Hash
+
+T = TypeVar("T")
+
+KINDS: tuple[Kind, ...] = ("content", "node")
+"""By their number in the `kind` column."""
+
+KindNumber = Literal[0, 1]
+
+_GET = "SELECT kind, data FROM name JOIN object USING (id) WHERE hash = ?"
+# A stored object that is written again counts as written now, so that a collector in another
+# process leaves it alone. Setting `data` too mends a damaged one; equal pages aren't rewritten.
+_PUT = """
+INSERT INTO object (id, kind, written_ms, data) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+    kind = excluded.kind, written_ms = max(written_ms, excluded.written_ms), data = excluded.data
+"""
+
+
+def fetch(
+    connection: sqlite3.Connection, rows: type[T], query: str, *parameters: bytes | str | int
+) -> T:
+    """Return all rows of a query as this type, such as `list[tuple[bytes, int]]`.
+
+    Raises:
+        msgspec.ValidationError: they are of other types, as damage may make them.
+    """
+    return msgspec.convert(connection.execute(query, parameters).fetchall(), rows)
+
+
+def apply(
+    connection: sqlite3.Connection, objects: Sequence[Stored], moves: Sequence[RefMove]
+) -> StoreError | None:
+    """Check all of a commit, then write it. If it is refused, nothing of it was written."""
+    for move in moves:
+        if (found := read_ref(connection, move.name)) != move.old:
+            return RefConflict(move.name, move.old, found)
+    for hash in needed_hashes(objects, moves):
+        if _id(connection, bytes.fromhex(hash)) is None:
+            return missing_in_commit(hash)
+    now_ms = time.time_ns() // 1_000_000
+    for stored in objects:
+        _put(connection, stored, now_ms)
+    for move in moves:
+        if move.new is None:
+            connection.execute("DELETE FROM ref WHERE name = ?", (move.name,))
+        elif move.new != move.old:
+            connection.execute(
+                "INSERT INTO ref (name, hash) VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET hash = excluded.hash",
+                (move.name, bytes.fromhex(move.new)),
+            )
+    return None
+
+
+def _id(connection: sqlite3.Connection, hash: bytes) -> int | None:
+    rows = fetch(connection, list[tuple[int]], "SELECT id FROM name WHERE hash = ?", hash)
+    return rows[0][0] if rows else None
+
+
+def _put(connection: sqlite3.Connection, stored: Stored, now_ms: int) -> None:
+    hash = bytes.fromhex(stored.hash)
+    id = _id(connection, hash)
+    put = connection.execute(_PUT, (id, KINDS.index(stored.kind), now_ms, stored.data))
+    if id is None:
+        connection.execute("INSERT INTO name (hash, id) VALUES (?, ?)", (hash, put.lastrowid))
+
+
+def read_object(connection: sqlite3.Connection, hash: Hash) -> Stored:
+    """Read an object and check its bytes."""
+    if not is_hash(hash):
+        raise ObjectMissing(hash, "a full hash has 64 hex digits; `find` completes a shorter one")
+    rows = fetch(connection, list[tuple[KindNumber, bytes]], _GET, bytes.fromhex(hash))
+    if not rows:
+        raise ObjectMissing(hash)
+    ((kind, data),) = rows
+    if (stored := restore(hash, KINDS[kind], data)) is None:
+        raise StoreCorrupt(f"object {hash} is damaged", hash=hash)
+    return stored
+
+
+def read_ref(connection: sqlite3.Connection, name: str) -> Hash | None:
+    """Where a ref is."""
+    rows = fetch(connection, list[tuple[bytes]], "SELECT hash FROM ref WHERE name = ?", name)
+    return Hash(rows[0][0].hex()) if rows else None
+
+
+def read_refs(connection: sqlite3.Connection, prefix: str) -> dict[str, Hash]:
+    """The refs under a prefix, sorted by name."""
+    # Names sort by their bytes, and 0xff comes after all that UTF-8 has.
+    query = "SELECT name, hash FROM ref WHERE name >= ? AND name < CAST(? AS TEXT) ORDER BY name"
+    end = prefix.encode() + b"\xff"
+    rows = fetch(connection, list[tuple[str, bytes]], query, prefix, end)
+    return {name: Hash(hash.hex()) for name, hash in rows}
+
+
+def find(connection: sqlite3.Connection, digits: str) -> list[Hash]:
+    """The first few hashes that begin with these hex digits."""
+    low, high = bytes.fromhex(digits.ljust(64, "0")), bytes.fromhex(digits.ljust(64, "f"))
+    query = "SELECT hash FROM name WHERE hash BETWEEN ? AND ? ORDER BY hash LIMIT ?"
+    rows = fetch(connection, list[tuple[bytes]], query, low, high, MAX_CANDIDATES)
+    return [Hash(hash.hex()) for (hash,) in rows]
+
+
+def data_version(connection: sqlite3.Connection) -> int:
+    """A number that changes whenever another connection has written."""
+    ((version,),) = fetch(connection, list[tuple[int]], "PRAGMA data_version")
+    return version

@@ -1,0 +1,72 @@
+"""What the errors of SQLite and of the file system mean for a store."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from workflow_cas._errors import (
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+)
+
+
+@contextmanager
+def typed_errors(path: Path) -> Generator[None]:
+    """Raise what SQLite or the file system report as the errors of this package."""
+    try:
+        yield
+    except (sqlite3.Error, OverflowError) as error:
+        raise _typed(error, path) from error
+    except msgspec.ValidationError as error:
+        raise StoreCorrupt(f"a row is not what was written: {error}", path=path) from error
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise StoreFull(f"there is no room to create it: {error}", path=path) from error
+        if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise StoreReadOnly(f"it can't be created here: {error}", path=path) from error
+        raise StoreError(str(error), path=path) from error
+
+
+def primary_code(error: Exception) -> int:
+    """The SQLite result code without its details; 0 if it came from Python's own checks."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _typed(error: sqlite3.Error | OverflowError, path: Path) -> StoreError:
+    detail = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+    match primary_code(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreBusy(
+                f"another process keeps it locked, nothing was written; try again: {detail}",
+                path=path,
+            )
+        case sqlite3.SQLITE_FULL:
+            return StoreFull(f"the disk is full, nothing was written: {detail}", path=path)
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
+            return StoreReadOnly(f"the file or its directory can't be written: {detail}", path=path)
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return StoreCorrupt(f"the file is damaged: {detail}", path=path)
+        case sqlite3.SQLITE_IOERR:
+            return _typed_io_error(getattr(error, "sqlite_errorcode", 0), detail, path)
+        case _:
+            return StoreError(f"SQLite refused: {detail}", path=path)
+
+
+def _typed_io_error(code: int, detail: str, path: Path) -> StoreError:
+    # A quota (EDQUOT) or a file-size limit (EFBIG) shows as a failed write, not as SQLITE_FULL.
+    if code in {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}:
+        return StoreFull(
+            f"the disk takes no more (full, quota, file-size limit): {detail}", path=path
+        )
+    if code == sqlite3.SQLITE_IOERR_SHORT_READ:
+        return StoreCorrupt(f"the file was cut: {detail}", path=path)
+    return StoreError(f"the disk reported an error, look at its state: {detail}", path=path)

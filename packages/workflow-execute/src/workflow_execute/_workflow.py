@@ -1,0 +1,133 @@
+"""`create_workflow`: a definition bound to adapters, and the one step that a thread is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from workflow_cas import content
+from workflow_execute._errors import BindingError, RoleValueError
+from workflow_execute._ids import now_ms
+from workflow_protocol import (
+    AdapterBinding,
+    Answer,
+    Completion,
+    Effect,
+    Event,
+    Journal,
+    ModelReplied,
+    Question,
+    Replied,
+    RoleDefinition,
+    RoleStarted,
+    RoleStep,
+    SchemaMismatch,
+    ThreadContext,
+    Usage,
+    WorkflowDefinition,
+    next_role,
+    schema_of,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A definition with the adapters that carry out its roles. Made by `create_workflow`."""
+
+    definition: WorkflowDefinition
+    binding: AdapterBinding
+
+    async def advance(self, ctx: ThreadContext) -> RoleStep | Completion:
+        """Carry out the next role's turn, or say how the thread ends.
+
+        What happens is decided by `ctx` alone. Everything that costs or changes something goes
+        through `ctx.journal`; the step is not stored here.
+
+        Raises:
+            RoutingError: no transition applies.
+            RoleValueError: the adapter's value is not of the role's schema.
+        """
+        role = next_role(self.definition, ctx)
+        if role is None:
+            return self.definition.complete(ctx)
+        adapter = self.binding.overrides.get(role.name, self.binding.adapter)
+        turn = _TurnJournal(ctx.journal)
+        await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
+        value = await adapter(role.system_prompt, role.schema)(replace(ctx, journal=turn))
+        text = encode_value(role, value).decode()
+        words = text if turn.content is None else turn.content
+        return RoleStep(
+            role=role.name,
+            meta=value,
+            content=words,
+            content_hash=content(words).hash,
+            timestamp_ms=now_ms(),
+            usage=turn.usage,
+        )
+
+
+def create_workflow(definition: WorkflowDefinition, binding: AdapterBinding) -> Workflow:
+    """Bind a definition to adapters. It has no side effects: entry scripts call it at import.
+
+    Raises:
+        BindingError: an override names a role that the definition has not.
+    """
+    known = {role.name for role in definition.roles}
+    unknown = sorted(set(binding.overrides) - known)
+    if unknown:
+        raise BindingError(
+            f"the overrides name {', '.join(map(repr, unknown))}, "
+            f"but the roles are {', '.join(map(repr, sorted(known)))}"
+        )
+    return Workflow(definition, binding)
+
+
+def encode_value(role: RoleDefinition[T], value: T) -> bytes:
+    """Encode a role's value, making sure that it can be read back.
+
+    Raises:
+        RoleValueError: it is not of the role's schema.
+    """
+    schema = schema_of(role.schema)
+    try:
+        data = schema.encode(value)
+        schema.validate_json(data)
+    except (SchemaMismatch, TypeError, ValueError) as error:
+        raise RoleValueError(
+            f"the adapter of {role.name!r} returned a {type(value).__name__}, "
+            f"which is not a {schema.title}: {error}"
+        ) from error
+    return data
+
+
+@dataclass(slots=True)
+class _TurnJournal:
+    """Passes on to the thread's journal, and keeps what the step is made of."""
+
+    inner: Journal
+    usage: Usage = field(default_factory=Usage)
+    content: str | None = None
+
+    async def run(
+        self,
+        key: str,
+        perform: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        effect: Effect = Effect.READ,
+        digest: str = "",
+    ) -> T:
+        return await self.inner.run(key, perform, type=type, effect=effect, digest=digest)
+
+    async def ask(self, key: str, question: Question) -> Answer:
+        return await self.inner.ask(key, question)
+
+    async def note(self, event: Event) -> None:
+        if isinstance(event, ModelReplied):
+            self.usage += event.usage
+        elif isinstance(event, Replied):
+            self.content = event.content
+        await self.inner.note(event)

@@ -1,0 +1,86 @@
+"""A provider whose model runs here: one server for all who use it at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
+from anyio.lowlevel import RunVar
+
+from workflow_local_model._catalogue import DEFAULT_MODEL, LocalModel, find_model
+from workflow_local_model._serve import ServedModel, serving
+from workflow_reactor import LlmProvider, Profile, Secret
+
+_MAX_TOKENS = 1024
+"""Small models can go on without an end; a reply of this length took a minute where measured."""
+
+
+class _Shared:
+    """One model's server, running while it has users."""
+
+    def __init__(self, model: LocalModel) -> None:
+        self._model = model
+        self._users = 0
+        self._lock = anyio.Lock()
+        self._served: ServedModel | None = None
+        self._stack = AsyncExitStack()
+
+    async def enter(self) -> ServedModel:
+        async with self._lock:
+            if self._served is None:
+                self._served = await self._stack.enter_async_context(serving(self._model))
+            self._users += 1
+            return self._served
+
+    async def leave(self) -> None:
+        with anyio.CancelScope(shield=True):  # bounded: stopping a server is
+            async with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._served = None
+                    await self._stack.aclose()
+
+
+_shared: RunVar[dict[str, _Shared]] = RunVar("workflow_local_model_servers")
+
+
+@asynccontextmanager
+async def open_provider(model_name: str | None = None) -> AsyncGenerator[LlmProvider]:
+    """Serve a local model while the block runs, and give the provider that reaches it.
+
+    Blocks of one event loop that are open at the same time share one server for each model.
+
+    Args:
+        model_name: a name of the catalogue; `None` is `DEFAULT_MODEL`.
+
+    Raises:
+        UnknownModel: the catalogue has no such model.
+        ModelAbsent: its weights aren't there; the message ends with the command that fetches them.
+        ServerError: the server did not start.
+    """
+    model = find_model(model_name or DEFAULT_MODEL)
+    servers = _shared.get(dict[str, _Shared]())
+    _shared.set(servers)
+    shared = servers.setdefault(model.name, _Shared(model))
+    served = await shared.enter()
+    try:
+        yield _provider(served)
+    finally:
+        await shared.leave()
+
+
+def _provider(served: ServedModel) -> LlmProvider:
+    return LlmProvider(
+        base_url=served.base_url,
+        model=served.model.name,
+        api_key=Secret("local"),
+        extra_body={"temperature": 0.2},
+        profile=Profile(
+            dialect=served.model.dialect,
+            response_format="json_schema",
+            forced_tool_choice=False,  # the engine takes a named tool_choice and ignores it
+            text_tool_calls=True,
+            max_tokens=_MAX_TOKENS,
+        ),
+    )

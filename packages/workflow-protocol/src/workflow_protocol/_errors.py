@@ -1,0 +1,87 @@
+"""The root of every error and the errors that belong to the contracts.
+
+WorkflowError
+├── DefinitionError      fix the workflow's code: all faults at once, each with its place
+├── SchemaTypeError      fix the role's schema: no validator can handle the type
+├── SchemaMismatch       a value does not fit its schema: paths and what was expected
+├── RoutingError         fix the table: no transition of a role applied
+├── Suspended            not a failure: the thread waits for an answer or a limit
+└── OutcomeUnknown       an unsafe effect may or may not have happened before a crash
+
+Packages above derive their own from `WorkflowError`, by what a caller would do about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class WorkflowError(Exception):
+    """The root of all errors that these packages raise on purpose."""
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong: the place and what to do about it."""
+
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class DefinitionError(WorkflowError):
+    """A workflow definition can't work. `faults` holds everything that is wrong with it."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        lines = "".join(f"\n  {fault}" for fault in self.faults)
+        count = len(self.faults)
+        super().__init__(f"the workflow definition has {count} fault{'s' * (count != 1)}:{lines}")
+
+
+class SchemaTypeError(WorkflowError, TypeError):
+    """Neither msgspec nor pydantic can validate this type."""
+
+    def __init__(self, type_: object, reason: str) -> None:
+        self.type = type_
+        super().__init__(f"{type_!r} can't be used as a schema: {reason}")
+
+
+class SchemaMismatch(WorkflowError, ValueError):
+    """A JSON value does not fit the schema. `faults` has a path and a message for each misfit."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+class RoutingError(WorkflowError):
+    """No transition of the current role applied, so nothing says where the thread goes next."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        super().__init__(
+            f"no transition from {role!r} applied; end its row with a Transition without `when`"
+        )
+
+
+class Suspended(WorkflowError):
+    """The thread waits: `reason` says for what. It goes on once that is settled."""
+
+    def __init__(self, reason: str, *, key: str = "") -> None:
+        self.reason = reason
+        self.key = key
+        super().__init__(reason)
+
+
+class OutcomeUnknown(WorkflowError):
+    """The process died while this unsafe effect ran; it is not run again by itself."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"{key!r} was started before a crash and its result was never recorded; "
+            "check what it did before doing it again"
+        )

@@ -1,0 +1,112 @@
+"""The journal: whatever costs money or touches the world goes through it, once.
+
+A role's turn may be carried out several times (a crash, a resume, an offline replay); its effects
+may not. `Journal.run` performs an effect the first time and returns the recorded result after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from workflow_protocol._errors import Suspended
+from workflow_protocol._events import Event
+
+T = TypeVar("T")
+
+
+class Effect(StrEnum):
+    """What doing a thing twice means. It decides what happens to it after a crash."""
+
+    READ = "read"
+    """Changes nothing outside (or only costs money): simply done again."""
+    REPEATABLE = "repeatable"
+    """Doing it again with the same idempotency key has no further effect."""
+    UNSAFE = "unsafe"
+    """Must not happen twice: it is never done again by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Something only a person can decide."""
+
+    text: str
+    details: str = ""
+    """What exactly is decided on, such as a command with its arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the person decided."""
+
+    approved: bool
+    text: str = ""
+
+
+class Journal(Protocol):
+    """Run-once effects, questions to people, and events for observers, of one role's turn."""
+
+    async def run(
+        self,
+        key: str,
+        perform: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        effect: Effect = Effect.READ,
+        digest: str = "",
+    ) -> T:
+        """Perform once and record; return the recorded result ever after.
+
+        The result is on disk before this returns. Nothing is recorded when `perform` raises.
+
+        Args:
+            key: unique within the role's turn and the same each time the turn is carried out,
+                such as `llm/3` or `tool/3/0`.
+            perform: the effect. Its result must be of `type`, which msgspec can encode.
+            type: the type of the result, used to read it back.
+            effect: what is done about it if the process dies while it runs.
+            digest: names the input (a hash of the request), so that a replay whose input
+                differs is noticed instead of getting an answer to another question.
+
+        Raises:
+            OutcomeUnknown: an `UNSAFE` effect was started before a crash and not recorded.
+        """
+        ...
+
+    async def ask(self, key: str, question: Question) -> Answer:
+        """Return a person's answer.
+
+        Raises:
+            Suspended: there is none yet. The thread waits, and asks again when it resumes.
+        """
+        ...
+
+    async def note(self, event: Event) -> None:
+        """Tell observers what happens. Not recorded; repeated when the turn is repeated."""
+        ...
+
+
+class DirectJournal:
+    """A journal that only executes: for adapters used without an engine, and for tests."""
+
+    async def run(
+        self,
+        key: str,
+        perform: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        effect: Effect = Effect.READ,
+        digest: str = "",
+    ) -> T:
+        """Perform the effect and return its result."""
+        del key, type, effect, digest
+        return await perform()
+
+    async def ask(self, key: str, question: Question) -> Answer:
+        """Nobody can be asked without an engine."""
+        raise Suspended(question.text, key=key)
+
+    async def note(self, event: Event) -> None:
+        """Nobody listens without an engine."""

@@ -1,0 +1,99 @@
+"""A thread as roles see it: where it began, the steps so far, and the journal of this turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NewType, TypeVar, cast
+
+from workflow_protocol._journal import DirectJournal, Journal
+from workflow_protocol._role import RoleDefinition
+from workflow_protocol._usage import Usage
+
+T = TypeVar("T")
+
+Hash = NewType("Hash", str)
+"""The name of a stored object: 64 lower-case hex digits of SHA-256."""
+
+ThreadId = NewType("ThreadId", str)
+"""A ULID: 26 characters that sort by time of creation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartStep:
+    """The beginning of a thread."""
+
+    prompt: str
+    workspace: Path
+    """The folder that the roles work in; tools are confined to it."""
+    timestamp_ms: int
+    parent_state: Hash | None = None
+    """The state of the parent thread from which this child thread was started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleStep:
+    """One finished turn of a role."""
+
+    role: str
+    meta: object
+    """The value that the role resolved to. `ThreadContext.meta` gives it with its type."""
+    content: str
+    """What later roles read of this step: the value as JSON, or the agent's own words."""
+    content_hash: Hash | None
+    """Where `content` is stored; `None` outside an engine."""
+    timestamp_ms: int
+    refs: tuple[Hash, ...] = ()
+    child_thread: ThreadId | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """How a thread ended. `return_code`: 0 done, 1 failed, 130 cancelled, others are yours."""
+
+    return_code: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadContext:
+    """Everything that an adapter's `RoleFn` may know. It is shared: treat it as read-only."""
+
+    thread_id: ThreadId
+    start: StartStep
+    steps: tuple[RoleStep, ...] = ()
+    depth: int = 0
+    """0 for a thread that a person started, n + 1 for its children."""
+    bundle_hash: Hash | None = None
+    journal: Journal = field(default_factory=DirectJournal, compare=False, repr=False)
+
+    def last(self, role: str | RoleDefinition[T]) -> RoleStep | None:
+        """Return the latest step of a role, or `None` when it has not spoken yet."""
+        name = role if isinstance(role, str) else role.name
+        return next((step for step in reversed(self.steps) if step.role == name), None)
+
+    def meta(self, role: RoleDefinition[T]) -> T | None:
+        """Return the latest value of a role, typed by its definition, or `None` before its turn.
+
+        Raises:
+            TypeError: the step was made by another definition of that name, whose values are
+                not of this one's schema. Only plain classes are checked, not `list[X]` or unions.
+        """
+        step = self.last(role)
+        if step is None:
+            return None
+        if not _may_be(step.meta, role.schema):
+            raise TypeError(
+                f"the latest step of {role.name!r} holds a {type(step.meta).__name__}, "
+                f"not a {role.schema}; pass the definition that the workflow uses"
+            )
+        return cast("T", step.meta)
+
+
+def _may_be(value: object, schema: object) -> bool:
+    """`isinstance`, and true where the schema can't be asked (TypedDict, `list[X]`, `Literal`)."""
+    try:
+        return not isinstance(schema, type) or isinstance(value, schema)
+    except TypeError:
+        return True

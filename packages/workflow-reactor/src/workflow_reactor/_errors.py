@@ -1,0 +1,85 @@
+"""What a model call or a loop over it can fail with.
+
+WorkflowError
+└── ReactorError
+    ├── ProviderError          a request failed; `status`, `provider_message`, `attempts`
+    │   ├── ProviderUnavailable    try again later: network, 429, 5xx, garbage, after all retries
+    │   └── ProviderRefused        fix the request, the key or the account: it will fail again
+    ├── ProviderConfigError    fix the provider's settings
+    ├── MaxRoundsExceeded      the model did not finish in its rounds; `messages`, `rounds`
+    └── NoProgress             the model repeats itself; `messages`, `rounds`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workflow_protocol import WorkflowError
+from workflow_reactor._messages import Message
+
+
+class ReactorError(WorkflowError):
+    """A model call, or the loop around it, could not go on."""
+
+
+class ProviderConfigError(ReactorError):
+    """The settings of a provider can't work."""
+
+
+class ProviderError(ReactorError):
+    """The provider did not give a usable reply. The message quotes what it said.
+
+    Attributes:
+        status: the HTTP status, or `None` when there was no HTTP reply.
+        provider_message: the provider's own words, cut to 2,000 characters.
+        attempts: how many requests were sent.
+        retry_after_s: how long the provider asked to wait, if it did.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        provider_message: str = "",
+        attempts: int = 1,
+        retry_after_s: float | None = None,
+    ) -> None:
+        self.status = status
+        self.provider_message = provider_message
+        self.attempts = attempts
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class ProviderUnavailable(ProviderError):
+    """A fault that may pass: the request was right, and worth sending again later."""
+
+
+class ProviderRefused(ProviderError):
+    """A fault that stays: the same request will be refused again."""
+
+
+class _LoopError(ReactorError):
+    def __init__(self, message: str, *, messages: Sequence[Message], rounds: int) -> None:
+        self.messages = tuple(messages)
+        self.rounds = rounds
+        super().__init__(message)
+
+
+class MaxRoundsExceeded(_LoopError):
+    """The model used all its rounds without a valid result.
+
+    Attributes:
+        messages: the whole conversation.
+        rounds: how many model calls were made.
+    """
+
+
+class NoProgress(_LoopError):
+    """The model kept making the same calls with the same results after it was told.
+
+    Attributes:
+        messages: the whole conversation.
+        rounds: how many model calls were made.
+    """

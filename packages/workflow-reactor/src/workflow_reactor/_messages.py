@@ -1,0 +1,101 @@
+"""Chat messages. Each is encoded once; a request joins the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from workflow_protocol import Usage
+
+_encode = msgspec.json.Encoder().encode
+
+Finish = Literal["stop", "tool_calls", "length", "refused", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation as the provider gets it."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    json: bytes
+    """The encoded message, exactly as it stands in each request."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The message decoded: for people and tests, not for the loop."""
+        return msgspec.json.decode(self.json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call that the model asked for."""
+
+    id: str
+    """The engine's own id: unique in the conversation and the same on each replay."""
+    name: str
+    arguments: str
+    """A JSON object as text: always valid, `{}` where `fault` says why it isn't the model's."""
+    fault: str = ""
+    """What is wrong with the arguments, in words for the model. Such a call is never executed."""
+    raw_arguments: str = ""
+    """What the model wrote, where it differs from `arguments`."""
+    provider_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantMessage:
+    """A model's reply, whatever shape it came in."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish: Finish = "stop"
+    usage: Usage = field(default_factory=Usage)
+    reasoning: str = ""
+    message: Message
+    """What is sent back as the assistant's turn: valid for the strictest endpoint."""
+    raw: bytes
+    """The body of the provider's reply as it came. The journal records it."""
+
+
+def system(text: str) -> Message:
+    """The system message."""
+    return Message("system", _encode({"role": "system", "content": clean(text)}))
+
+
+def user(text: str) -> Message:
+    """A user message."""
+    return Message("user", _encode({"role": "user", "content": clean(text)}))
+
+
+def tool_result(call: ToolCall, text: str) -> Message:
+    """The answer to one native tool call."""
+    data = {"role": "tool", "tool_call_id": call.id, "content": clean(text)}
+    return Message("tool", _encode(data))
+
+
+def assistant(text: str, tool_calls: Sequence[ToolCall] = (), **extra: str) -> Message:
+    """An assistant turn: text, calls, or both. `extra` holds provider fields to echo."""
+    data: dict[str, Any] = {"role": "assistant", "content": clean(text)}
+    if tool_calls:
+        data["content"] = data["content"] or None
+        data["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": clean(call.name), "arguments": call.arguments},
+            }
+            for call in tool_calls
+        ]
+    return Message("assistant", _encode(data | extra))
+
+
+def clean(text: str) -> str:
+    """Replace lone surrogates, which no UTF-8 message can carry, by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,98 @@
+"""Where a model is, how to get in, and what that endpoint can do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from workflow_reactor._errors import ProviderConfigError
+
+_HEADER_SAFE = re.compile(r"[!-~]*")
+
+DialectName = Literal["native", "json"]
+
+
+class Secret:
+    """A string that no `repr`, log or error shows. `reveal()` gives it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The secret itself: for the one place that sends it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret('…')" if self._value else "Secret('')"
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What an endpoint can do and may send. Where it can't, the adapters do without."""
+
+    dialect: DialectName = "native"
+    """How tools are offered when the adapter says `auto`."""
+    response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
+    forced_tool_choice: bool = True
+    """`tool_choice` may name the one tool to call."""
+    max_tokens: int | None = None
+    """The most tokens that one reply may have; `None` leaves it to the provider."""
+    max_tokens_field: str = "max_tokens"
+    echo_reasoning: bool = True
+    """Send `reasoning_content` back with the turn it came with."""
+    text_tool_calls: bool = False
+    """Recognise a tool call that the model wrote into its text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmProvider:
+    """A model behind an OpenAI-compatible endpoint.
+
+    Raises:
+        ProviderConfigError: the base URL is not an http(s) URL, the model has no name, or the
+            key can't go into a header.
+    """
+
+    base_url: str
+    """Up to and without `/chat/completions`, such as `https://host/v1`."""
+    model: str
+    api_key: Secret = field(default_factory=lambda: Secret(""))
+    timeout_s: float = 600.0
+    """Seconds for one whole exchange."""
+    max_attempts: int = 5
+    """Requests for one reply, the first included."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """More fields for each request, such as `{"temperature": 0}`."""
+    profile: Profile = field(default_factory=Profile)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ProviderConfigError(
+                f"base_url {self.base_url!r} is not an http(s) URL; it looks like 'https://host/v1'"
+            )
+        if not _HEADER_SAFE.fullmatch(self.api_key.reveal()):
+            raise ProviderConfigError(
+                f"the API key for {self.base_url!r} has spaces, line ends or other characters "
+                "that no header can carry; set it again"
+            )
+        if not self.model:
+            raise ProviderConfigError(f"no model is named for {self.base_url!r}")
+
+    def with_profile(self, **changes: Any) -> LlmProvider:
+        """The same provider with some of its profile changed."""
+        return replace(self, profile=replace(self.profile, **changes))

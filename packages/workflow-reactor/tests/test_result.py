@@ -1,0 +1,92 @@
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import pydantic
+import pytest
+
+from workflow_protocol import SchemaMismatch
+from workflow_reactor import RESOLVE, ResultSchema, make_call
+
+
+@dataclass
+class Item:
+    n: int
+
+
+class A(msgspec.Struct, tag=True):
+    a: int
+
+
+class B(msgspec.Struct, tag=True):
+    b: int
+
+
+class Tree(pydantic.BaseModel):
+    value: int
+    children: list["Tree"] = []
+
+
+CASES: list[tuple[Any, Any, str]] = [
+    (str, "hi", '"hi"'),
+    (int, 3, "3"),
+    (list[Item], [Item(1)], '[{"n": 1}]'),
+    (Literal["go", "stop"], "go", '"go"'),
+    (A | B, B(2), '{"type": "B", "b": 2}'),
+    (None, None, "null"),
+]
+
+
+@pytest.mark.parametrize(("type_", "value", "text"), CASES, ids=lambda each: str(each)[:20])
+def test_a_type_that_is_no_object_is_wrapped_and_unwrapped(
+    type_: Any, value: Any, text: str
+) -> None:
+    result = ResultSchema(type_)
+    parameters = result.tool().parameters
+
+    assert parameters["type"] == "object"
+    assert not parameters.keys() & {"anyOf", "oneOf", "$ref"}
+    assert result.read_json(f'{{"value": {text}}}') == value
+
+
+@pytest.mark.parametrize(("type_", "value", "text"), CASES, ids=lambda each: str(each)[:20])
+def test_the_bare_value_is_accepted_from_a_careless_model(
+    type_: Any, value: Any, text: str
+) -> None:
+    result = ResultSchema(type_)
+    call = make_call(RESOLVE, text, round=0, index=0)
+
+    assert result.read_call(call) == value
+    assert result.read_text(f"```json\n{text}\n```" if text[0] in "{[" else text) == value
+
+
+def test_an_object_is_offered_as_it_is() -> None:
+    result = ResultSchema(Tree)
+    call = make_call(RESOLVE, '{"value": 1, "children": [{"value": 2}]}', round=0, index=0)
+
+    assert not result.wrapped or "$defs" in result.json_schema
+    assert result.read_call(call) == Tree(value=1, children=[Tree(value=2)])
+    assert json.loads(result.tool().json)["function"]["name"] == "resolve"
+
+
+@pytest.mark.parametrize(
+    ("type_", "arguments", "reason"),
+    [
+        (Item, '{"n": "x"}', r"\$.n: Expected `int`"),
+        (Item, "[1]", "must be a JSON object"),
+        (Item, '{"n": 1, "n": 2}', "stands twice"),
+        (int, '{"value": "x"}', "Expected `int`"),
+        (int, '{"n": 1}', "the one key 'value'"),
+        (int, '"x"', "must be a JSON object"),
+        (str, '{"value": "a', "cut off"),
+    ],
+)
+def test_a_misfit_says_what_is_wrong(type_: Any, arguments: str, reason: str) -> None:
+    with pytest.raises(SchemaMismatch, match=reason):
+        ResultSchema(type_).read_call(make_call(RESOLVE, arguments, round=0, index=0))
+
+
+def test_text_without_a_value_is_a_misfit() -> None:
+    with pytest.raises(SchemaMismatch, match="not one JSON value"):
+        ResultSchema(Item).read_text("I don't know")

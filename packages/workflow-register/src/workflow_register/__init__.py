@@ -1,0 +1,123 @@
+"""workflow.yaml, bundles and the registry of workflow names."""
+
+from workflow_register._archive import (
+    Bundle,
+    BundleManifest,
+    read_bundle,
+    write_bundle,
+)
+from workflow_register._bundle import (
+    build_bundle,
+)
+from workflow_register._check import (
+    check_bundle,
+)
+from workflow_register._config import (
+    Config,
+    Limits,
+    ProfileOverrides,
+    ProviderConfig,
+)
+from workflow_register._config_file import (
+    load_config,
+    update_config,
+)
+from workflow_register._configured import (
+    ConfiguredLlm,
+    OpenProvider,
+    configured_llm,
+    effective_config,
+    open_provider,
+    provider_kinds,
+)
+from workflow_register._errors import (
+    BundleCorrupt,
+    ConfigError,
+    ConfigFault,
+    EntryError,
+    NameRejected,
+    RegisterError,
+    UnknownWorkflow,
+)
+from workflow_register._home import (
+    bundles_path,
+    config_path,
+    find_home,
+    store_path,
+)
+from workflow_register._keep import (
+    keep_providers_open,
+)
+from workflow_register._load import (
+    HasDefinition,
+    load_workflow,
+)
+from workflow_register._models import (
+    ResolvedModel,
+    environment_config,
+    make_provider,
+    profile_for,
+    resolve_model,
+)
+from workflow_register._registry import (
+    DamagedRecord,
+    Registration,
+    WorkflowRecord,
+    check_name,
+    history,
+    list_workflows,
+    load_registered,
+    lookup,
+    read_registered,
+    register,
+)
+
+__all__ = [
+    "Bundle",
+    "BundleCorrupt",
+    "BundleManifest",
+    "Config",
+    "ConfigError",
+    "ConfigFault",
+    "ConfiguredLlm",
+    "DamagedRecord",
+    "EntryError",
+    "HasDefinition",
+    "Limits",
+    "NameRejected",
+    "OpenProvider",
+    "ProfileOverrides",
+    "ProviderConfig",
+    "RegisterError",
+    "Registration",
+    "ResolvedModel",
+    "UnknownWorkflow",
+    "WorkflowRecord",
+    "build_bundle",
+    "bundles_path",
+    "check_bundle",
+    "check_name",
+    "config_path",
+    "configured_llm",
+    "effective_config",
+    "environment_config",
+    "find_home",
+    "history",
+    "keep_providers_open",
+    "list_workflows",
+    "load_config",
+    "load_registered",
+    "load_workflow",
+    "lookup",
+    "make_provider",
+    "open_provider",
+    "profile_for",
+    "provider_kinds",
+    "read_bundle",
+    "read_registered",
+    "register",
+    "resolve_model",
+    "store_path",
+    "update_config",
+    "write_bundle",
+]

@@ -1,0 +1,168 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workflow_reactor import Profile, Secret
+from workflow_register import (
+    Config,
+    ConfigError,
+    ProfileOverrides,
+    ProviderConfig,
+    environment_config,
+    make_provider,
+    profile_for,
+    resolve_model,
+)
+
+OPENAI = ProviderConfig(base_url="https://api.openai.com/v1", api_key="${OPENAI_API_KEY}")
+CONFIG = Config(
+    providers={"openai": OPENAI, "local": ProviderConfig(kind="local")},
+    models={"default": "openai/gpt-4.1-mini", "extract": "local", "review": "openai/org/model"},
+)
+
+
+def test_a_scene_has_its_own_model_and_others_have_the_default() -> None:
+    extract = resolve_model(CONFIG, "extract")
+    assert (extract.scene, extract.provider_name, extract.kind, extract.model) == (
+        "extract",
+        "local",
+        "local",
+        None,
+    )
+    other = resolve_model(CONFIG, "summarize")
+    assert (other.scene, other.provider_name, other.kind, other.model) == (
+        "default",
+        "openai",
+        "openai",
+        "gpt-4.1-mini",
+    )
+    assert other == resolve_model(CONFIG)
+    assert other.provider is OPENAI
+
+
+@settings(deadline=None)
+@given(st.text(min_size=1))
+def test_a_model_is_all_that_follows_the_first_slash(model: str) -> None:
+    config = Config(providers={"p": OPENAI}, models={"default": f"p/{model}"})
+    assert resolve_model(config).model == model
+
+
+@pytest.mark.parametrize(
+    ("config", "scene", "message"),
+    [
+        (
+            Config(),
+            "default",
+            "models.default: no model serves 'default'; run `uwf setup`, or add this key",
+        ),
+        (
+            Config(providers={"a": OPENAI}, models={"x": "a/b", "y": "a/c"}),
+            "extract",
+            "models.default: no model serves 'extract' (there are: x, y); "
+            "run `uwf setup`, or add this key",
+        ),
+        (
+            Config(providers={"openai": OPENAI}, models={"default": "opeani/x"}),
+            "default",
+            "models.default: no provider is called 'opeani'; did you mean 'openai'?",
+        ),
+        (
+            Config(providers={"openai": OPENAI}, models={"default": "openai"}),
+            "default",
+            "models.default: write `openai/MODEL`",
+        ),
+    ],
+)
+def test_a_scene_that_no_model_serves_says_what_to_add(
+    config: Config, scene: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve_model(config, scene)
+    assert str(caught.value) == message
+
+
+def test_the_key_is_looked_up_when_the_provider_is_made() -> None:
+    environment = {"OPENAI_API_KEY": " sk-secret\n"}
+    provider = make_provider(resolve_model(CONFIG), environment)
+    assert provider.api_key == Secret("sk-secret")
+    assert (provider.base_url, provider.model) == ("https://api.openai.com/v1", "gpt-4.1-mini")
+    assert "sk-secret" not in repr(provider)
+
+
+@pytest.mark.parametrize("environment", [{}, {"OPENAI_API_KEY": ""}, {"OPENAI_API_KEY": " "}])
+def test_a_key_that_is_not_set_names_the_provider_and_the_variable(
+    environment: dict[str, str],
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_provider(resolve_model(CONFIG), environment)
+    assert str(caught.value) == (
+        "providers.openai.api_key: the environment variable OPENAI_API_KEY is not set, "
+        "which provider 'openai' needs; export OPENAI_API_KEY=…"
+    )
+
+
+@settings(deadline=None)
+@given(st.text(min_size=1).map(str.strip).filter(bool))
+def test_a_key_is_sent_or_refused_without_being_shown(key: str) -> None:
+    environment = {"OPENAI_API_KEY": key}
+    if key.isascii() and key.isprintable() and " " not in key:
+        assert make_provider(resolve_model(CONFIG), environment).api_key.reveal() == key
+        return
+    with pytest.raises(ConfigError) as caught:
+        make_provider(resolve_model(CONFIG), environment)
+    assert str(caught.value) == (
+        "providers.openai.api_key: the environment variable OPENAI_API_KEY has spaces or "
+        "signs that no key has; copy the key again"
+    )
+
+
+def test_a_provider_may_have_a_key_in_clear_or_none() -> None:
+    clear = ProviderConfig(base_url="http://x/v1", api_key="sk-clear")
+    keyless = ProviderConfig(base_url="http://x/v1")
+    for config, key in ((clear, "sk-clear"), (keyless, "")):
+        resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+        assert make_provider(resolved, {}).api_key == Secret(key)
+
+
+def test_what_the_configuration_says_is_on_top_of_what_the_endpoint_is_known_for() -> None:
+    config = ProviderConfig(
+        base_url="https://api.deepseek.com/v1",
+        timeout_s=3.5,
+        max_attempts=1,
+        extra_body={"temperature": 0},
+        profile=ProfileOverrides(dialect="json", forced_tool_choice=False),
+    )
+    resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+    provider = make_provider(resolved, {})
+    assert (provider.timeout_s, provider.max_attempts) == (3.5, 1)
+    assert provider.extra_body == {"temperature": 0}
+    assert provider.profile == Profile(
+        dialect="json", response_format="json_object", forced_tool_choice=False
+    )
+
+
+def test_an_unknown_endpoint_is_taken_for_an_openai_compatible_one() -> None:
+    assert profile_for("http://127.0.0.1:8080/v1", "any") == Profile()
+    assert profile_for("https://api.openai.com/v1", "gpt-4.1").max_tokens_field == (
+        "max_completion_tokens"
+    )
+
+
+def test_the_environment_alone_can_configure_a_model() -> None:
+    assert environment_config({}) == Config()
+    assert environment_config({"OPENAI_MODEL": "x"}) == Config()
+    assert environment_config({"OPENAI_API_KEY": "sk-x"}) == Config(
+        providers={"openai": OPENAI}, models={"default": "openai/gpt-4.1-mini"}
+    )
+    assert environment_config({"OPENAI_BASE_URL": "http://x/v1", "OPENAI_MODEL": "a/b"}) == Config(
+        providers={"openai": ProviderConfig(base_url="http://x/v1")},
+        models={"default": "openai/a/b"},
+    )
+
+
+def test_the_environment_has_to_name_a_model_of_another_endpoint() -> None:
+    with pytest.raises(ConfigError) as caught:
+        environment_config({"OPENAI_BASE_URL": "http://x/v1"})
+    assert str(caught.value) == (
+        "OPENAI_MODEL: it is not set; name a model of http://x/v1: export OPENAI_MODEL=…"
+    )

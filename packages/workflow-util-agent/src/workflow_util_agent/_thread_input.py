@@ -1,0 +1,49 @@
+"""The thread as the user message of a role: what is to be done, where, and what was said before."""
+
+from __future__ import annotations
+
+from workflow_protocol import RoleStep, ThreadContext
+
+DEFAULT_QUOTA_CHARS = 32_000
+"""Room for earlier steps: about 8,000 tokens. The task and the latest step come on top."""
+
+
+def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_CHARS) -> str:
+    """Render the thread for a model: task, workspace, progress, earlier steps, the latest in full.
+
+    Earlier steps are taken newest first until their contents reach the quota; a line says how
+    many older ones were left out. The text depends on nothing but `ctx`, so that a repeated turn
+    sends the same bytes.
+
+    Args:
+        ctx: the thread so far.
+        quota_chars: the most characters of earlier steps' contents; the latest is never cut.
+    """
+    sections = [f"## Task\n\n{ctx.start.prompt}", f"## Workspace\n\n{ctx.start.workspace}"]
+    if ctx.steps:
+        *earlier, latest = ctx.steps
+        sections.append(f"## Progress\n\n{_progress(ctx.steps)}")
+        sections += _earlier(earlier, quota_chars)
+        sections.append(f"## Latest step: {latest.role}\n\n{latest.content}")
+    return "\n\n".join(sections)
+
+
+def _progress(steps: tuple[RoleStep, ...]) -> str:
+    spoken = " → ".join(step.role for step in steps[-20:])
+    older = f"({len(steps) - 20} more) → " if len(steps) > 20 else ""
+    count = len(steps)
+    return f"{count} step{'s' * (count != 1)} done: {older}{spoken}"
+
+
+def _earlier(steps: list[RoleStep], quota_chars: int) -> list[str]:
+    shown: list[str] = []
+    left = quota_chars
+    for number, step in reversed(list(enumerate(steps, start=1))):
+        left -= len(step.content)
+        if left < 0:
+            break
+        shown.insert(0, f"### Step {number}: {step.role}\n\n{step.content}")
+    omitted = len(steps) - len(shown)
+    if omitted:
+        shown.insert(0, f"(the first {omitted} of {len(steps)} earlier steps are left out)")
+    return ["## Earlier steps", *shown] if shown else []
