@@ -73,7 +73,7 @@ def serve_model(output: Output, name: str | None, *, port: int, threads: int | N
 
     model = choose(name)
     output.say(f"serving {model.name} at http://127.0.0.1:{port}/v1; Ctrl-C ends it")
-    run_server(model, cache=default_cache(), port=port, threads=threads)
+    run_server(model, cache=default_cache(), port=port, threads=threads, until_eof=False)
     return 0
 
 

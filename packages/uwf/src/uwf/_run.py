@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 import anyio
 
@@ -79,6 +80,7 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     limits = Limits(max_steps=load_config(home).limits.max_steps)
 
     async def main(observer: Callable[[Event], None]) -> ThreadResult | None:
+        """Give the result, or `None` when SIGTERM ended the run."""
         result: ThreadResult | None = None
         async with anyio.create_task_group() as tasks:
             await tasks.start(_cancel_on_sigterm, tasks.cancel_scope)
@@ -98,7 +100,10 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
             if isinstance(event, RoleFinished):
                 last_value = event.value
 
-        result = anyio.run(main, observe)
+        try:
+            result = anyio.run(main, observe)
+        except BaseExceptionGroup as group:
+            raise _alone(group) from None
     if result is None:
         raise KeyboardInterrupt
     if result.state == "completed" and last_value and not output.json:
@@ -106,6 +111,14 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     if result.state in {"failed", "suspended"}:
         output.say(f"`uwf resume {result.thread_id}` goes on from here")
     return result.return_code
+
+
+def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that task groups have wrapped, as the command has only one thing to say."""
+    first = group.exceptions[0]
+    if isinstance(first, BaseExceptionGroup):
+        return _alone(cast("BaseExceptionGroup[BaseException]", first))
+    return first
 
 
 async def _cancel_on_sigterm(

@@ -64,7 +64,8 @@ class Progress:
                 seconds = event.elapsed_ms / 1000
                 return f"  = {shorten(event.value)}  [{tokens} tokens, {seconds:.1f} s]"
             case ThreadEnded():
-                return f"{event.state} ({event.return_code}): {shorten(event.summary)}"
+                width = _WIDTH if event.state == "completed" else len(event.summary)
+                return f"{event.state} ({event.return_code}): {shorten(event.summary, width)}"
             case _:
                 pass
         return None

@@ -1,0 +1,473 @@
+"""The command as a person uses it: real processes, a real store, a loopback model."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
+
+GREETING = '{"greeting": "Bonjour, Ada !", "language": "French"}'
+FACTS = {
+    "language": "Python",
+    "entry_point": "main.py",
+    "test_command": "pytest",
+    "evidence": ["README.md"],
+}
+APPROVED = say('{"approved": true, "reasons": []}')
+
+ENTRY = """
+from workflow_agent_llm import create_llm_adapter
+from workflow_execute import create_workflow
+from workflow_protocol import (
+    END, START, AdapterBinding, RoleDefinition, Transition, WorkflowDefinition,
+)
+from workflow_register import configured_llm
+
+from words import PROMPT
+
+role = RoleDefinition(name="greeter", description="", system_prompt=PROMPT, schema=str)
+run = create_workflow(
+    WorkflowDefinition(
+        description="greet",
+        roles=[role],
+        table={START: [Transition(role)], role: [Transition(END)]},
+    ),
+    AdapterBinding(adapter=create_llm_adapter(configured_llm())),
+)
+"""
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        """Standard output as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class Cli:
+    home: Path
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "UWF_"))}
+        return {**kept, "UWF_HOME": str(self.home)}
+
+    async def __call__(self, *words: object, stdin: bytes = b"", **variables: str) -> Done:
+        done = await anyio.run_process(
+            [sys.executable, "-m", "uwf", *map(str, words)],
+            input=stdin,
+            check=False,
+            cwd=self.folder,
+            env=self.environment | variables,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    async def use(self, server: LoopbackServer) -> None:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        assert (await self("setup", "--base-url", url, "--model", "scripted")).code == 0
+
+    @asynccontextmanager
+    async def scripted(self, replies: Sequence[Reply]) -> AsyncGenerator[LoopbackServer]:
+        async with loopback_server(replies) as server:
+            await self.use(server)
+            yield server
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@pytest.fixture
+def uwf(tmp_path: Path) -> Cli:
+    (tmp_path / "work").mkdir()
+    return Cli(tmp_path / "home", tmp_path / "work")
+
+
+@pytest.fixture
+def entry(uwf: Cli) -> Path:
+    uwf.write("words.py", 'PROMPT = "Greet."\n')
+    return uwf.write("hello.py", ENTRY)
+
+
+def example(name: str) -> Path:
+    return Path(__file__).parent.parent / "src" / "uwf" / "examples" / f"{name}.py"
+
+
+async def test_setup_bundle_add_run_show(uwf: Cli, entry: Path) -> None:
+    async with uwf.scripted([say('{"value": "Salut"}')]) as server:
+        bundled = await uwf("bundle", "hello.py")
+        assert bundled.code == 0
+        path = Path(bundled.out.strip())
+        assert path.parent == uwf.home / "bundles"
+        assert "bundled 2 modules; roles: greeter" in bundled.err
+        await anyio.Path(entry).unlink()
+
+        added = await uwf("add", "say-hello", path)
+        assert (added.code, added.out) == (0, "say-hello\n")
+        assert (await uwf("list")).out.startswith("say-hello\t")
+
+        ran = await uwf("run", "say-hello", "Greet Ada.")
+        assert (ran.code, ran.out) == (0, '"Salut"\n')
+        assert "greeter (step 1)" in ran.err
+        assert "completed (0)" in ran.err
+
+        shown = await uwf("show")
+        assert shown.code == 0
+        assert "state      completed (return code 0)" in shown.out
+        assert "prompt     Greet Ada." in shown.out
+        assert "tokens     10 in (0 cached), 5 out, 1 model calls" in shown.out
+
+    assert "Greet." in server.requests[0]["messages"][0]["content"]
+
+
+async def test_every_command_speaks_json(uwf: Cli, entry: Path) -> None:
+    async with loopback_server([say('{"value": "Salut"}')]) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        setup = await uwf("setup", "--json", "--base-url", url, "--model", "m", "--provider", "p")
+        assert setup.lines == [
+            {"path": str(uwf.home / "workflow.yaml"), "default": "p/m"},
+        ]
+        (bundle,) = (await uwf("bundle", "hello.py", "--output", "out", "--json")).lines
+        assert bundle["modules"] == ["hello.py", "words.py"]
+        assert (uwf.folder / bundle["path"]).name == f"{bundle['hash']}.zip"
+        added = (await uwf("add", "say-hello", "hello.py", "--json")).lines
+        assert added == [{"name": "say-hello", "hash": bundle["hash"]}]
+        (listed,) = (await uwf("list", "--json")).lines
+        assert (listed["name"], listed["roles"]) == ("say-hello", ["greeter"])
+
+        events = (await uwf("run", "say-hello", "Greet.", "--json")).lines
+        assert [event["event"] for event in events] == [
+            "ThreadStarted", "RoleStarted", "RoundStarted", "ModelReplied", "RoleFinished",
+            "ThreadEnded",
+        ]  # fmt: skip
+        (thread,) = (await uwf("show", "--json", "--turns")).lines
+        assert thread["thread"] == events[0]["thread_id"]
+        assert thread["steps"][0]["value"] == "Salut"
+        assert thread["steps"][0]["turn"][0]["key"] == "llm/0"
+        (row,) = (await uwf("threads", "--json")).lines
+        assert (row["thread"], row["state"], row["steps"]) == (thread["thread"], "completed", 1)
+    models = (await uwf("model", "list", "--json")).lines
+    assert sum(model["default"] for model in models) == 1
+
+
+async def test_the_greet_example_runs_from_its_path(uwf: Cli) -> None:
+    async with uwf.scripted([say(GREETING)]):
+        ran = await uwf("run", example("greet"), "-", stdin=b"Greet Ada in French.")
+
+    assert json.loads(ran.out)["language"] == "French"
+
+
+async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: Cli) -> None:
+    uwf.write("README.md", "# A project\n\nRun main.py; test with pytest.\n")
+    replies = [
+        call("read_file", path="README.md"),
+        call("resolve", **{**FACTS, "evidence": ["none"]}),
+        say('{"approved": false, "reasons": ["no such file"]}'),
+        call("list_files"),
+        call("resolve", **FACTS),
+        APPROVED,
+    ]
+    async with uwf.scripted(replies) as server:
+        ran = await uwf("run", example("repo_facts"), "What is it?")
+
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out) == {"approved": True, "reasons": []}
+    assert '✓ read_file {"path": "README.md"}' in ran.err
+    assert "completed (0): Python; starts with main.py; tests: pytest" in ran.err
+    second_reading = server.requests[3]["messages"][1]["content"]
+    assert "no such file" in second_reading
+    shown = await uwf("show", "--turns")
+    assert "tool/0/0" in shown.out
+    assert "Run main.py" in shown.out
+
+
+async def test_facts_that_nobody_approves_end_with_code_1(uwf: Cli) -> None:
+    again = [call("resolve", **FACTS), say('{"approved": false, "reasons": ["thin"]}')]
+    async with uwf.scripted(again * 3):
+        ran = await uwf("run", example("repo_facts"), "What is it?")
+
+    assert ran.code == 1
+    assert "not approved: thin" in ran.err
+
+
+async def test_quickstart_prints_each_command_and_does_the_whole_job(uwf: Cli) -> None:
+    uwf.write("README.md", "# A project\n")
+    replies = [call("read_file", path="README.md"), call("resolve", **FACTS), APPROVED]
+    async with uwf.scripted(replies):
+        done = await uwf("quickstart")
+
+    assert done.code == 0, done.err
+    commands = [line for line in done.err.splitlines() if line.startswith("$ uwf ")]
+    assert [line.split()[2] for line in commands] == ["bundle", "add", "run", "show"]
+    assert "state      completed" in done.out
+
+
+async def test_quickstart_takes_the_provider_of_the_environment(uwf: Cli) -> None:
+    uwf.write("README.md", "# A project\n")
+    replies = [call("read_file", path="README.md"), call("resolve", **FACTS), APPROVED]
+    async with loopback_server(replies) as server:
+        done = await uwf(
+            "quickstart",
+            OPENAI_API_KEY="sk-environment",
+            OPENAI_BASE_URL=f"http://127.0.0.1:{server.port}/v1",
+            OPENAI_MODEL="m",
+        )
+
+    assert done.code == 0, done.err
+    assert not (uwf.home / "workflow.yaml").exists()
+    assert "sk-environment" not in done.out + done.err
+
+
+async def test_a_quickstart_that_fails_stops_there_with_the_code_of_the_step(uwf: Cli) -> None:
+    async with uwf.scripted([]):
+        done = await uwf("quickstart", "--json")
+
+    assert done.code == 1
+    assert "the script has 0 replies" in done.err
+    assert done.lines[-1]["error"]["message"].endswith("ended with exit code 1")
+    assert "show" not in done.err
+
+
+async def test_setup_from_the_environment_writes_a_reference_and_never_the_key(uwf: Cli) -> None:
+    done = await uwf("setup", OPENAI_API_KEY="sk-environment")
+    text = (uwf.home / "workflow.yaml").read_text(encoding="utf-8")
+
+    assert done.code == 0
+    assert "${OPENAI_API_KEY}" in text
+    assert "sk-environment" not in text + done.out + done.err
+
+
+async def test_setup_local_names_a_model_of_the_catalogue(uwf: Cli) -> None:
+    assert (
+        "models.default = local/smollm2-135m" in (await uwf("setup", "--local", "smollm2-135m")).out
+    )
+    assert "local/" in (await uwf("setup")).out
+
+
+BAD_ENTRIES: list[tuple[str, str | None, str]] = [
+    ("none.py", None, "none.py"),
+    ("notes.txt", "hello", "notes.txt"),
+    ("empty.py", "", "it is empty"),
+    ("norun.py", "x = 1", "it has no `run`"),
+    ("number.py", "run = 3", "its `run` is a int, not a workflow"),
+    ("broken.py", "def (", "broken.py:1"),
+    ("missing.py", "import not_a_module_anywhere", "not_a_module_anywhere"),
+    ("raises.py", "\nraise ValueError('at import')", "raises.py:2"),
+    ("environ.py", "import os\nos.environ['SOME_KEY_OF_MINE']", "without environment variables"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "words"), BAD_ENTRIES, ids=lambda each: str(each)[:12])
+async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
+    uwf: Cli, name: str, text: str | None, words: str
+) -> None:
+    if text is not None:
+        uwf.write(name, text)
+    for command in (["bundle", name], ["add", "some-name", name], ["run", f"./{name}", "x"]):
+        done = await uwf(*command)
+        assert done.code == 1
+        assert words in done.err
+        assert "Traceback" not in done.err
+        assert len(done.err.splitlines()) == 1
+        assert done.out == ""
+    assert not (uwf.home / "bundles").exists()
+    assert (await uwf("list")).out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["run", "no-such-flow", "x"], 1, "no-such-flow"),
+        (["run", "hello.py", "  "], 2, "the prompt is empty"),
+        (["run", "hello.py", "x", "--workspace", "nowhere"], 2, "is not a folder"),
+        (["show"], 1, "there is no thread 'latest'"),
+        (["show", "01ABC"], 1, "there is no thread"),
+        (["resume"], 1, "there is no thread"),
+        (["setup", "--model", "m"], 2, "go with --base-url"),
+        (["setup", "--base-url", "http://h/v1"], 2, "--base-url needs --model"),
+        (["setup", "--base-url", "nonsense", "--model", "m"], 2, "is no URL"),
+        (["setup", "--local", "no-such-model"], 1, "no-such-model"),
+        (["model", "pull", "no-such-model"], 1, "no-such-model"),
+        (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
+        (["frobnicate"], 2, "invalid choice"),
+        ([], 2, "COMMAND"),
+    ],
+)
+async def test_wrong_use_is_told_with_a_code(
+    uwf: Cli, entry: Path, words: list[str], code: int, message: str
+) -> None:
+    done = await uwf(*words)
+
+    assert (done.code, message in done.err) == (code, True), done.err
+    assert "Traceback" not in done.err
+
+
+async def test_a_wrong_config_key_names_the_file_the_line_and_the_nearest_key(
+    uwf: Cli, entry: Path
+) -> None:
+    uwf.home.mkdir()
+    path = uwf.home / "workflow.yaml"
+    path.write_text("providers:\n  p:\n    base_ulr: http://h/v1\n", encoding="utf-8")
+    done = await uwf("run", "hello.py", "x")
+
+    assert done.code == 1
+    assert "workflow.yaml:3" in done.err
+    assert "base_url" in done.err
+
+
+async def test_no_configuration_at_all_says_uwf_setup(uwf: Cli, entry: Path) -> None:
+    done = await uwf("run", "hello.py", "x")
+
+    assert done.code == 1
+    assert "run `uwf setup`" in done.err
+    assert "uwf resume 01" in done.err
+
+
+async def test_an_unreachable_provider_is_named_and_the_thread_can_go_on_later(
+    uwf: Cli, entry: Path
+) -> None:
+    uwf.home.mkdir()
+    config = "providers:\n  p: {base_url: 'http://127.0.0.1:9/v1', max_attempts: 1}\n"
+    path = uwf.home / "workflow.yaml"
+    path.write_text(config + "models: {default: p/m}\n", encoding="utf-8")
+    failed = await uwf("run", "hello.py", "Greet.")
+    assert failed.code == 1
+    assert "'m' at http://127.0.0.1:9/v1 failed" in failed.err
+    assert "failed" in (await uwf("threads")).out
+
+    async with uwf.scripted([say('{"value": "Salut"}')]):
+        resumed = await uwf("resume")
+    assert (resumed.code, resumed.out) == (0, '"Salut"\n')
+    assert "completed" in (await uwf("resume")).err
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("signals", "code", "state"),
+    [
+        (signal.SIGINT, 130, "cancelled"),
+        (signal.SIGTERM, 130, "cancelled"),
+        (signal.SIGKILL, -9, "interrupted"),
+    ],
+)
+async def test_a_run_that_is_ended_from_outside_says_so_and_can_be_resumed(
+    uwf: Cli, entry: Path, signals: signal.Signals, code: int, state: str
+) -> None:
+    asked = anyio.Event()
+
+    async def stall(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            asked.set()
+            await anyio.sleep_forever()
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    url = f"http://127.0.0.1:{port}/v1"
+    assert (await uwf("setup", "--base-url", url, "--model", "m")).code == 0
+    command = [sys.executable, "-m", "uwf", "run", "hello.py", "Greet."]
+    with anyio.fail_after(30):
+        async with listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.serve, stall)
+            async with await anyio.open_process(
+                command, cwd=uwf.folder, env=uwf.environment
+            ) as process:
+                await asked.wait()
+                assert "running" in (await uwf("threads")).out
+                process.send_signal(signals)
+                assert await process.wait() == code
+            tasks.cancel_scope.cancel()
+    assert f"state      {state}" in (await uwf("show")).out
+
+    async with uwf.scripted([say('{"value": "Salut"}')]):
+        assert (await uwf("resume")).out == '"Salut"\n'
+
+
+async def test_a_reader_that_goes_away_is_no_error(uwf: Cli, entry: Path) -> None:
+    async with uwf.scripted([say('{"value": "Salut"}')]):
+        await uwf("run", "hello.py", "Greet.")
+    command = f"{sys.executable} -m uwf show --turns | true"
+    done = await anyio.run_process(
+        ["sh", "-c", command], check=False, env=uwf.environment, cwd=uwf.folder
+    )
+
+    assert done.stderr == b""
+
+
+async def test_a_terminal_gets_a_live_view(uwf: Cli, entry: Path) -> None:
+    uwf.write("README.md", "# A project\n")
+    replies = [call("read_file", path="README.md"), call("resolve", **FACTS), APPROVED]
+    async with uwf.scripted(replies):
+        text = await anyio.to_thread.run_sync(
+            lambda: in_terminal(uwf, "run", str(example("repo_facts")), "What is it?")
+        )
+
+    assert "✓ read_file" in text
+    assert "reader" in text
+    assert "30 in, 15 out" in text
+    assert "completed (0)" in text
+
+
+def in_terminal(uwf: Cli, *words: str) -> str:
+    """Run the command with a terminal as its streams and return what it drew."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uwf", *words],
+        stdin=theirs, stdout=theirs, stderr=theirs,
+        cwd=uwf.folder, env={**uwf.environment, "TERM": "xterm", "COLUMNS": "120"},
+    )  # fmt: skip
+    os.close(theirs)
+    drawn = b""
+    while True:
+        ready, _, _ = select.select([ours], [], [], 20)
+        assert ready, "the command hangs"
+        try:
+            part = os.read(ours, 65_536)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not part:
+            break
+        drawn += part
+    assert process.wait(timeout=10) == 0, drawn.decode()
+    os.close(ours)
+    return drawn.decode()
+
+
+async def test_help_and_a_fresh_start_are_quick_and_import_nothing_heavy(uwf: Cli) -> None:
+    script = (
+        "import sys, uwf\n"
+        "heavy = {'httpx', 'pydantic', 'rich', 'ruamel', 'sqlite3', 'anyio'} & set(sys.modules)\n"
+        "print(sorted(heavy))\n"
+    )
+    done = await anyio.run_process([sys.executable, "-c", script], env=uwf.environment)
+    assert done.stdout.strip() == b"[]"
+    helped = await uwf("run", "--help")
+    assert helped.code == 0
+    assert "130 cancelled" in helped.out
