@@ -264,6 +264,46 @@ def test_nothing_outside_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "theirs").read_text() == "theirs"
 
 
+def test_a_folder_that_becomes_a_link_out_meanwhile_is_not_written_through(tmp_path: Path) -> None:
+    root = tmp_path / "proj"
+    (root / "box").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "f").write_text("text")
+    (root / "box" / "f").write_text("text")
+    done = threading.Event()
+    swaps = 0
+
+    def swap() -> None:
+        nonlocal swaps
+        while not done.is_set():
+            os.rename(root / "box", root / "kept")
+            os.symlink(tmp_path / "outside", root / "box")
+            os.unlink(root / "box")
+            os.rename(root / "kept", root / "box")
+            swaps += 1
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    refused = 0
+    tries = 0
+    try:
+        while tries < 500 or swaps < 20 or not refused:
+            tries += 1
+            try:
+                patch(root, "box/f", Edit("text", "texttext"), Edit("texttext", "text "))
+                patch(root, "box/f", Edit("text ", "text"))
+            except OutsideWorkspace:
+                refused += 1
+            except ToolError:
+                continue
+    finally:
+        done.set()
+        swapper.join()
+
+    assert os.listdir(tmp_path / "outside") == ["f"]
+    assert (tmp_path / "outside" / "f").read_text() == "text"
+
+
 @given(path=st.one_of(st.text(max_size=40), st.text("./ab\0~", max_size=12)))
 @settings(deadline=None)
 def test_any_path_works_or_raises_a_tool_error(

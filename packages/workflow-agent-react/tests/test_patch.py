@@ -82,6 +82,25 @@ def test_text_that_occurs_twice_is_refused_with_its_lines() -> None:
     )
 
 
+def test_a_great_many_occurrences_are_not_all_counted() -> None:
+    assert refusal(b"a" * 1_000_000, Edit("a", "b")).startswith(
+        "old occurs more than 10000 times, at lines 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, …; add"
+    )
+    assert refusal(b"a" * 1_000_000, Edit("a", "b", replace_all=True)) == (
+        "old occurs more than 10000 times; use shell_exec with sed"
+    )
+
+
+@pytest.mark.timeout(10)
+def test_a_long_text_that_is_like_the_file_everywhere_is_answered_soon() -> None:
+    lines = [f"{n:05}" + "ab" * 190 + f"{n:05}" for n in range(5_000)]
+    other = [line.replace("ab", "ba") for line in lines]
+
+    for old in ("x" + other[17], "\n".join(other), "\n".join([lines[0], *other])):
+        message = refusal("\n".join(lines).encode(), Edit(old, ""))
+        assert len(message) < 24 * 450
+
+
 def test_overlapping_occurrences_are_ambiguous_too() -> None:
     assert "old occurs 2 times" in refusal(b"aaa", Edit("aa", "b"))
     assert patched(b"aaa", Edit("aa", "b", replace_all=True)) == b"ba"

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_agent_react._sandbox import SandboxMode, sandbox_fault
-from workflow_agent_react._shell import HeadAndTail, Shell
+from workflow_agent_react._shell import HeadAndTail, Shell, run_command
 from workflow_agent_react._tool_errors import ToolError
 
 needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
@@ -99,6 +100,29 @@ async def test_cancelling_kills_at_once(tmp_path: Path, sandbox: SandboxMode) ->
             cancelled = time.monotonic()
 
     assert time.monotonic() - cancelled < 1
+    assert not running(marker)
+
+
+async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(tmp_path: Path) -> None:
+    marker = f"1000.{os.getpid()}5"
+    start = partial(
+        run_command,
+        ["sh", "-c", f"setsid sleep {marker} & sleep {marker}"],
+        cwd=tmp_path,
+        env={"PATH": os.defpath},
+        timeout_s=20,
+        max_output_bytes=100,
+        adopt=True,
+    )
+    for moment in range(20):
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(start)
+                for _ in range(moment):
+                    await anyio.lowlevel.checkpoint()
+                time.sleep(0.1)  # noqa: ASYNC251 - a busy loop, while the command gets going
+                group.cancel_scope.cancel()
+
     assert not running(marker)
 
 

@@ -10,13 +10,9 @@ import msgspec
 import pydantic
 import pytest
 
-from workflow_agent_react._tool_errors import (
-    BadArguments,
-    ToolClash,
-    ToolDefinitionError,
-    ToolError,
-)
-from workflow_agent_react._toolset import Toolset, read_docstring, tool
+from workflow_agent_react import ToolClash, ToolDefinitionError, ToolError, Toolset, tool
+from workflow_agent_react._tool_errors import BadArguments
+from workflow_agent_react._toolset import read_docstring
 from workflow_protocol import Effect, StartStep, ThreadContext, ThreadId, WorkflowError
 from workflow_reactor import ToolCall
 

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workflow_agent_react import ToolError, Toolset, workspace_tools
 from workflow_agent_react._sandbox import sandbox_fault
-from workflow_agent_react._tool_errors import OutsideWorkspace, SandboxUnavailable, ToolError
-from workflow_agent_react._toolset import Toolset
-from workflow_agent_react._workspace_tools import workspace_tools
+from workflow_agent_react._tool_errors import OutsideWorkspace, SandboxUnavailable
 from workflow_protocol import Effect, StartStep, ThreadContext, ThreadId
 from workflow_reactor import ToolCall
 
@@ -213,7 +212,7 @@ def test_a_required_sandbox_that_is_not_there_is_an_error_at_once(
 ENGINE = """
 import sys, anyio
 from pathlib import Path
-from workflow_agent_react._workspace_tools import workspace_tools
+from workflow_agent_react import workspace_tools
 from workflow_protocol import StartStep, ThreadContext, ThreadId
 from workflow_reactor import ToolCall
 start = StartStep(prompt="p", workspace=Path(sys.argv[1]), timestamp_ms=0)

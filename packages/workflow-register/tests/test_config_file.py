@@ -37,7 +37,7 @@ models:
   default: openai/gpt-4.1-mini
   extract: local
   review: openai/org/model
-limits: {max_steps: 7, max_rounds: 8}
+limits: {max_steps: 7}
 """
 
 SETUP = {
@@ -102,7 +102,7 @@ def test_a_whole_file_is_read_and_no_key_is_resolved(
             "extract": "local",
             "review": "openai/org/model",
         },
-        limits=Limits(max_steps=7, max_rounds=8),
+        limits=Limits(max_steps=7),
     )
 
 
@@ -125,7 +125,7 @@ models:
   default: opnai/x
   extract: loc
   review: other
-limits: {max_steps: 0, max_rounds: true}
+limits: {max_steps: 0}
 workflows: {}
 1: x
 """,
@@ -161,11 +161,6 @@ workflows: {}
         ),
         (13, "models.default", "no provider is called 'opnai'; did you mean 'openai'?"),
         (15, "models.review", "no model is named; write `review: other/MODEL`"),
-        (
-            16,
-            "limits.max_rounds",
-            "should be a valid integer (model calls of one role's turn)",
-        ),
         (
             16,
             "limits.max_steps",
@@ -332,7 +327,7 @@ limits:
         {
             "providers": {"a": {"max_attempts": 2}, "c": {"base_url": "http://c"}},
             "models": {"default": "a/new", "extract": "c/x"},
-            "limits": {"max_rounds": 6},
+            "limits": {"max_steps": 6},
         },
     )
     assert config == load_config(tmp_path)
@@ -360,8 +355,7 @@ providers:
 
 # how far
 limits:
-    max_steps: 5
-    max_rounds: 6
+    max_steps: 6
 
 # the end
 """

@@ -13,6 +13,9 @@ from workflow_agent_react._dialect import (
     Turn,
 )
 from workflow_agent_react._tool_errors import (
+    BadArguments,
+    OutsideWorkspace,
+    SandboxUnavailable,
     ToolClash,
     ToolDefinitionError,
     ToolError,
@@ -26,12 +29,15 @@ from workflow_agent_react._workspace_tools import (
 )
 
 __all__ = [
+    "BadArguments",
     "Dialect",
     "DialectName",
     "JsonDialect",
     "NativeDialect",
+    "OutsideWorkspace",
     "ReactAdapterConfig",
     "ReactConfigError",
+    "SandboxUnavailable",
     "ToolClash",
     "ToolDefinitionError",
     "ToolError",

@@ -15,7 +15,7 @@ from workflow_agent_react._workspace import NotRegular, Place, Workspace
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """Larger files are neither read, patched nor written."""
-MAX_SHOWN_BYTES = 48_000
+MAX_SHOWN_BYTES = 15_000  # below the loop's own cut, so that a model pages on with `offset`
 MAX_LINE_CHARS = 2_000
 DEFAULT_LINES = 400
 _SNIFFED_BYTES = 8_192

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -30,7 +30,10 @@ _MARKS = (
 )
 _MAX_NEAR_LINES = 5_000
 _MAX_NEAR_WIDTH = 400
+_MAX_DIFFED = 200
 _MAX_DIFF_LINES = 24
+_MAX_COMPARED = 60_000
+_MAX_PLACES = 10_000
 
 
 class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,19 +111,18 @@ def _apply(text: str, edit: Edit, lines: list[int]) -> tuple[str, list[int]]:
     if old == new:
         raise PatchError("old and new are the same, so there is nothing to change")
     view = _View(text)
-    spans = list(view.find(old, overlapping=not edit.replace_all))
+    found = view.find(old, overlapping=not edit.replace_all)
+    spans = list(islice(found, _MAX_PLACES + 1))
     if not spans:
         raise PatchError(_no_match(view.shown, old))
     if len(spans) > 1 and not edit.replace_all:
-        where = ", ".join(str(view.line(start)) for start in spans[:10])
-        raise PatchError(
-            f"old occurs {len(spans)} times, at lines {where}"
-            f"{', …' if len(spans) > 10 else ''}; add surrounding lines to old so that it occurs "
-            "once, or set replace_all"
-        )
+        raise PatchError(_ambiguous([view.line(start) for start in spans]))
+    if len(spans) > _MAX_PLACES:
+        raise PatchError(f"old occurs more than {_MAX_PLACES} times; use shell_exec with sed")
     more = new.count("\n") - old.count("\n")
-    changed = [view.line(start) + more * index for index, start in enumerate(spans)]
-    moved = [line + more * sum(1 for start in spans if view.line(start) < line) for line in lines]
+    places = [view.line(start) for start in spans]
+    moved = [line + more * bisect.bisect_left(places, line) for line in lines]
+    changed = [line + more * index for index, line in enumerate(places)]
     return view.replace(spans, old, new), sorted({*moved, *changed})
 
 
@@ -195,6 +197,15 @@ def _common(left: Sequence[str], right: Sequence[str]) -> int:
     )
 
 
+def _ambiguous(lines: Sequence[int]) -> str:
+    times = len(lines) if len(lines) <= _MAX_PLACES else f"more than {_MAX_PLACES}"
+    where = ", ".join(map(str, lines[:10])) + (", …" if len(lines) > 10 else "")
+    return (
+        f"old occurs {times} times, at lines {where}; add surrounding lines to old so that it "
+        "occurs once, or set replace_all"
+    )
+
+
 def _no_match(shown: str, old: str) -> str:
     message = "old does not occur in the file"
     if re.match(r"\s*\d+\|", old):
@@ -214,9 +225,11 @@ def _no_match(shown: str, old: str) -> str:
 
 
 def _difference(found: Sequence[str], wanted: Sequence[str]) -> Iterator[str]:
-    for line in difflib.ndiff(found, wanted):
-        if not line.startswith("? "):
-            yield line[0] + " " + line[2 : _MAX_NEAR_WIDTH + 2].replace("\t", "\\t")
+    # Not ndiff: it compares within lines too, and takes minutes for long texts that differ much.
+    diff = difflib.unified_diff(found[:_MAX_DIFFED], wanted[:_MAX_DIFFED], n=1, lineterm="")
+    for line in islice(diff, 2, None):
+        if not line.startswith("@@"):
+            yield f"{line[0]} {line[1 : _MAX_NEAR_WIDTH + 1]}".replace("\t", "\\t")
 
 
 def _nearest(
@@ -238,7 +251,9 @@ def _nearest(
         start = votes.most_common(1)[0][0]
     else:
         longest = max(wanted, key=len)
-        close = difflib.get_close_matches(longest[:_MAX_NEAR_WIDTH], lines, n=1, cutoff=0.6)
+        close = difflib.get_close_matches(
+            longest[:_MAX_NEAR_WIDTH], lines[: _MAX_COMPARED // (len(longest) + 1)], 1, 0.6
+        )
         if not close:
             return None
         start = max(lines.index(close[0]) - list(wanted).index(longest), 0)

@@ -29,6 +29,7 @@ MAX_TIMEOUT_S = 600
 MAX_OUTPUT_BYTES = 64 * 1024
 GRACE_S = 5.0
 """How long a killed command may take to go: it can be in the kernel (a slow disk)."""
+_WATCH_S = 0.02
 _MAX_COMMAND_BYTES = 100_000  # Linux takes 128 KiB in one argument (MAX_ARG_STRLEN)
 _SUPERVISE = Path(__file__).with_name("_supervise.py")
 
@@ -116,26 +117,16 @@ async def run_command(
     Raises:
         ToolError: it could not be started.
     """
-    supervised = [sys.executable, "-I", "-S", str(_SUPERVISE), *(["--adopt"] if adopt else [])]
     started = time.monotonic()
-    try:
-        process = await anyio.open_process(
-            [*supervised, *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=env,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise ToolError(f"the command could not be started: {error.strerror}") from error
+    process = await _start(command, cwd=cwd, env=env, adopt=adopt)
     output = HeadAndTail(max_output_bytes)
     try:
         with move_on_after(timeout_s) as limit:
             async with anyio.create_task_group() as group:
-                group.start_soon(_wait, process)
+                group.start_soon(_watch, process)
                 await _drain(process, output)
+                await process.wait()
+                group.cancel_scope.cancel()
     finally:
         with move_on_after(GRACE_S, shield=True):
             await _end(process, output)
@@ -150,19 +141,45 @@ async def run_command(
     )
 
 
+async def _start(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], adopt: bool
+) -> Process:
+    supervised = [sys.executable, "-I", "-S", str(_SUPERVISE), *(["--adopt"] if adopt else [])]
+    process: Process | None = None
+    try:
+        # A start that is cancelled half-way kills the supervisor, which then can't do its work.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                [*supervised, *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise ToolError(f"the command could not be started: {error.strerror}") from error
+    assert process is not None  # nobody cancels that scope
+    return process
+
+
 async def _end(process: Process, output: HeadAndTail) -> None:
     """Let go of the lifeline; the supervisor kills everything and ends, which ends the output."""
     assert process.stdin is not None
     await process.stdin.aclose()
-    await _wait(process)
+    await _watch(process)
     with move_on_after(0.5):  # held open only by what left the session of a killed supervisor
         await _drain(process, output)
     await process.aclose()
 
 
-async def _wait(process: Process) -> None:
+async def _watch(process: Process) -> None:
     """Wait for the supervisor. If somebody killed it, do what is left of its work."""
-    if await process.wait() < 0:
+    # Before cpython#119710 was mended, `wait` returned only when the output was closed as well.
+    while process.returncode is None:  # noqa: ASYNC110
+        await anyio.sleep(_WATCH_S)
+    if process.returncode < 0:
         await to_thread.run_sync(_kill_session, process.pid)
 
 

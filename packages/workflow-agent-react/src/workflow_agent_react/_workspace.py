@@ -251,9 +251,11 @@ def _enter(folder_fd: int, name: str, *, make: bool) -> int:
 def _swapped(error: OSError, place: Place) -> bool:
     """Whether opening failed because something took the place meanwhile; then look again."""
     if error.errno == errno.ENOTDIR:  # what O_DIRECTORY says of links too
-        with suppress(OSError):
+        try:
             mode = os.stat(place.name, dir_fd=place.folder_fd, follow_symlinks=False).st_mode
-            return stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
+        except FileNotFoundError:
+            return True
+        return stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
     return error.errno in {errno.ELOOP, errno.EMLINK}  # what O_NOFOLLOW says of links
 
 

@@ -50,8 +50,10 @@ class StoreJournal:
         type: type[T],
         effect: Effect = Effect.READ,
         digest: str = "",
+        request: Callable[[], bytes] | None = None,
     ) -> T:
         """See `Journal.run`."""
+        del request
         known = self._known.get(key)
         if known is not None:
             record, data = known

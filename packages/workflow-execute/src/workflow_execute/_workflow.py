@@ -119,8 +119,11 @@ class _TurnJournal:
         type: type[T],
         effect: Effect = Effect.READ,
         digest: str = "",
+        request: Callable[[], bytes] | None = None,
     ) -> T:
-        return await self.inner.run(key, perform, type=type, effect=effect, digest=digest)
+        return await self.inner.run(
+            key, perform, type=type, effect=effect, digest=digest, request=request
+        )
 
     async def ask(self, key: str, question: Question) -> Answer:
         return await self.inner.ask(key, question)

@@ -56,6 +56,7 @@ class Journal(Protocol):
         type: type[T],
         effect: Effect = Effect.READ,
         digest: str = "",
+        request: Callable[[], bytes] | None = None,
     ) -> T:
         """Perform once and record; return the recorded result ever after.
 
@@ -69,6 +70,8 @@ class Journal(Protocol):
             effect: what is done about it if the process dies while it runs.
             digest: names the input (a hash of the request), so that a replay whose input
                 differs is noticed instead of getting an answer to another question.
+            request: gives the bytes of that input, for a replay that shows or compares them.
+                It is called only then.
 
         Raises:
             OutcomeUnknown: an `UNSAFE` effect was started before a crash and not recorded.
@@ -99,9 +102,10 @@ class DirectJournal:
         type: type[T],
         effect: Effect = Effect.READ,
         digest: str = "",
+        request: Callable[[], bytes] | None = None,
     ) -> T:
         """Perform the effect and return its result."""
-        del key, type, effect, digest
+        del key, type, effect, digest, request
         return await perform()
 
     async def ask(self, key: str, question: Question) -> Answer:

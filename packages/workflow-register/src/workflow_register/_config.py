@@ -102,9 +102,6 @@ class Limits:
     max_steps: int = field(
         default=100, metadata=_about("role turns of one thread", strict=True, ge=1)
     )
-    max_rounds: int = field(
-        default=30, metadata=_about("model calls of one role's turn", strict=True, ge=1)
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
