@@ -463,7 +463,7 @@ def in_terminal(uwf: Cli, *words: str) -> str:
 async def test_help_and_a_fresh_start_are_quick_and_import_nothing_heavy(uwf: Cli) -> None:
     script = (
         "import sys, uwf\n"
-        "heavy = {'httpx', 'pydantic', 'rich', 'ruamel', 'sqlite3', 'anyio'} & set(sys.modules)\n"
+        "heavy = {'httpx', 'pydantic', 'rich', 'ruamel', 'anyio'} & set(sys.modules)\n"
         "print(sorted(heavy))\n"
     )
     done = await anyio.run_process([sys.executable, "-c", script], env=uwf.environment)

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from workflow_local_model import (
     CacheUnusable,
@@ -76,7 +77,8 @@ async def test_a_second_process_waits_for_the_first(hub: Any, make_model: Any, c
             await from_thread(hub.asked.wait)
             async with await anyio.open_process(command, stderr=subprocess.PIPE) as other:
                 assert other.stdout is not None
-                assert (await other.stdout.receive()).startswith(b"waiting\n")
+                lines = BufferedByteReceiveStream(other.stdout)
+                assert await lines.receive_until(b"\n", 100) == b"waiting"
                 hub.go_on.set()
                 assert await other.wait() == 0
     assert (cache / "tiny.gguf").read_bytes() == hub.body

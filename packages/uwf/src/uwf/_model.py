@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import anyio
 
@@ -60,7 +60,7 @@ def pull_model(output: Output, name: str | None) -> int:
     from workflow_local_model import default_cache, pull
 
     model = choose(name)
-    with Bar(output, model) as bar:
+    with Bar(model, sys.stderr) as bar:
         path = anyio.run(lambda: pull(model, cache=default_cache(), on_progress=bar.show))
     output.data({"name": model.name, "path": str(path)}, str(path))
     return 0
@@ -72,7 +72,7 @@ def serve_model(output: Output, name: str | None, *, port: int, threads: int | N
     from workflow_local_model import default_cache, run_server
 
     model = choose(name)
-    output.say(f"serving {model.name} at http://127.0.0.1:{port}/v1; Ctrl-C ends it")
+    output.say(f"starting {model.name}; Ctrl-C ends it")
     run_server(model, cache=default_cache(), port=port, threads=threads, until_eof=False)
     return 0
 
@@ -85,12 +85,12 @@ def choose(name: str | None) -> LocalModel:
 
 
 class Bar:
-    """Progress of a pull on standard error: a moving line on a terminal, few lines elsewhere."""
+    """Progress of a pull: a moving line on a terminal, few lines elsewhere."""
 
-    def __init__(self, output: Output, model: LocalModel) -> None:
-        self._output = output
+    def __init__(self, model: LocalModel, stream: TextIO) -> None:
         self._model = model
-        self._live = sys.stderr.isatty()
+        self._stream = stream
+        self._live = stream.isatty()
         self._last = ""
 
     def __enter__(self) -> Bar:
@@ -98,29 +98,23 @@ class Bar:
 
     def __exit__(self, *exc: object) -> None:
         if self._live and self._last:
-            print(file=sys.stderr)
+            print(file=self._stream)
 
     def show(self, progress: PullProgress) -> None:
         """Show one moment, if it looks different from the last."""
-        share = progress.done_bytes / max(progress.total_bytes, 1)
+        line = self._line(progress)
+        if line != self._last:
+            self._last = line
+            start, end = ("\r\033[K", "") if self._live else ("", "\n")
+            print(f"{start}{line}", end=end, file=self._stream, flush=True)
+
+    def _line(self, progress: PullProgress) -> str:
         if progress.phase in {"waiting", "connecting"}:
-            line = f"{progress.phase}: {progress.source}".rstrip(": ")
-        elif self._live:
-            filled = int(share * 30)
-            rate = f"{progress.bytes_per_s / 1e6:.0f} MB/s"
-            line = (
-                f"{progress.phase} [{'#' * filled}{'.' * (30 - filled)}] "
-                f"{size(progress.done_bytes)} of {size(progress.total_bytes)}, {rate}"
-            )
-        else:
-            tenths = int(share * 10) * 10
-            line = (
-                f"{progress.phase} {self._model.name}: {tenths} % of {size(progress.total_bytes)}"
-            )
-        if line == self._last:
-            return
-        self._last = line
-        if self._live:
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-        else:
-            self._output.say(line)
+            return f"{progress.phase}: {progress.source}".rstrip(": ")
+        share = progress.done_bytes / max(progress.total_bytes, 1)
+        total = size(progress.total_bytes)
+        if not self._live:
+            return f"{progress.phase} {self._model.name}: {int(share * 10) * 10} % of {total}"
+        filled = "#" * int(share * 30)
+        rate = f"{progress.bytes_per_s / 1e6:.0f} MB/s"
+        return f"{progress.phase} [{filled:.<30}] {size(progress.done_bytes)} of {total}, {rate}"
