@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -53,8 +54,8 @@ class Progress:
                 self.now = f"waiting {event.wait_s:.1f} s: {event.reason}"
                 return f"  {self.now}"
             case ToolStarted():
-                self._arguments = event.arguments
-                self.now = f"{event.name} {event.arguments}"
+                self._arguments = _compact(event.arguments)
+                self.now = f"{event.name} {self._arguments}"
             case ToolFinished():
                 mark = "✓" if event.ok else "✗"
                 what = f"  {mark} {event.name} {self._arguments}"
@@ -76,6 +77,11 @@ class Progress:
         tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
         where = " · ".join(part for part in (self.role, self.round, self.now) if part)
         return shorten(f"{where} · {tokens} · {seconds:.0f} s")
+
+
+def _compact(arguments: str) -> str:
+    """A call's arguments on one line, however the model laid them out."""
+    return json.dumps(json.loads(arguments), ensure_ascii=False)
 
 
 def shorten(text: str, width: int = _WIDTH) -> str:

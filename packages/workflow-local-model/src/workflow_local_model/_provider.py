@@ -75,7 +75,7 @@ def _provider(served: ServedModel) -> LlmProvider:
         base_url=served.base_url,
         model=served.model.name,
         api_key=Secret("local"),
-        extra_body={"temperature": 0.2},
+        extra_body={"temperature": 0.2, "seed": 1},  # so that a run can be repeated
         profile=Profile(
             dialect=served.model.dialect,
             response_format="json_schema",
