@@ -98,6 +98,13 @@ class Cli:
         return path
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard() -> None:
+    """A shell's background job ignores SIGINT, and so would the commands that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def uwf(tmp_path: Path) -> Cli:
     (tmp_path / "work").mkdir()
