@@ -172,7 +172,7 @@ async def test_every_command_speaks_json(uwf: Cli, entry: Path) -> None:
         assert thread["thread"] == events[0]["thread_id"]
         assert thread["steps"][0]["value"] == "Salut"
         assert thread["steps"][0]["turn"][0]["key"] == "llm/0"
-        (row,) = (await uwf("threads", "--json")).lines
+        (row,) = (await uwf("thread", "list", "--json")).lines
         assert (row["thread"], row["state"], row["steps"]) == (thread["thread"], "completed", 1)
     models = (await uwf("model", "list", "--json")).lines
     assert sum(model["default"] for model in models) == 1
@@ -189,10 +189,11 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
     uwf.write("README.md", "# A project\n\nRun main.py; test with pytest.\n")
     replies = [
         call("read_file", path="README.md"),
-        call("resolve", **{**FACTS, "evidence": ["none"]}),
-        say('{"approved": false, "reasons": ["no such file"]}'),
-        call("list_files"),
+        call("resolve", **{**FACTS, "evidence": ["README.md", "main.py"]}),
         call("resolve", **FACTS),
+        say('{"approved": false, "reasons": ["what does it do?"]}'),
+        call("read_file", path="./README.md"),
+        call("resolve", **{**FACTS, "evidence": [str(uwf.folder / "README.md")]}),
         APPROVED,
     ]
     async with uwf.scripted(replies) as server:
@@ -202,15 +203,19 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
     assert json.loads(ran.out) == {"approved": True, "reasons": []}
     assert '✓ read_file {"path": "README.md"}' in ran.err
     assert "completed (0): Python; starts with main.py; tests: pytest" in ran.err
-    second_reading = server.requests[3]["messages"][1]["content"]
-    assert "no such file" in second_reading
+    refused = server.requests[2]["messages"][-1]["content"]
+    assert "only files that you have read: README.md; not main.py" in refused
+    second_reading = server.requests[4]["messages"][1]["content"]
+    assert "what does it do?" in second_reading
     shown = await uwf("show", "--turns")
     assert "tool/0/0" in shown.out
     assert "Run main.py" in shown.out
 
 
 async def test_facts_that_nobody_approves_end_with_code_1(uwf: Cli) -> None:
-    again = [call("resolve", **FACTS), say('{"approved": false, "reasons": ["thin"]}')]
+    uwf.write("README.md", "# A project\n")
+    read = call("read_file", path="README.md")
+    again = [read, call("resolve", **FACTS), say('{"approved": false, "reasons": ["thin"]}')]
     async with uwf.scripted(again * 3):
         ran = await uwf("run", example("repo_facts"), "What is it?")
 
@@ -252,8 +257,8 @@ async def test_a_quickstart_that_fails_stops_there_with_the_code_of_the_step(uwf
 
     assert done.code == 1
     assert "the script has 0 replies" in done.err
-    assert done.lines[-1]["error"]["message"].endswith("ended with exit code 1")
-    assert "show" not in done.err
+    assert done.lines[-1]["event"] == "ThreadEnded"
+    assert "uwf show" not in done.err
 
 
 async def test_setup_from_the_environment_writes_a_reference_and_never_the_key(uwf: Cli) -> None:
@@ -310,7 +315,7 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         (["run", "hello.py", "x", "--workspace", "nowhere"], 2, "is not a folder"),
         (["show"], 1, "there is no thread 'latest'"),
         (["show", "01ABC"], 1, "there is no thread"),
-        (["resume"], 1, "there is no thread"),
+        (["thread", "resume"], 1, "there is no thread"),
         (["setup", "--model", "m"], 2, "go with --base-url"),
         (["setup", "--base-url", "http://h/v1"], 2, "--base-url needs --model"),
         (["setup", "--base-url", "nonsense", "--model", "m"], 2, "is no URL"),
@@ -348,7 +353,7 @@ async def test_no_configuration_at_all_says_uwf_setup(uwf: Cli, entry: Path) -> 
 
     assert done.code == 1
     assert "run `uwf setup`" in done.err
-    assert "uwf resume 01" in done.err
+    assert "uwf thread resume 01" in done.err
 
 
 async def test_an_unreachable_provider_is_named_and_the_thread_can_go_on_later(
@@ -361,12 +366,12 @@ async def test_an_unreachable_provider_is_named_and_the_thread_can_go_on_later(
     failed = await uwf("run", "hello.py", "Greet.")
     assert failed.code == 1
     assert "'m' at http://127.0.0.1:9/v1 failed" in failed.err
-    assert "failed" in (await uwf("threads")).out
+    assert "failed" in (await uwf("thread", "list")).out
 
     async with uwf.scripted([say('{"value": "Salut"}')]):
-        resumed = await uwf("resume")
+        resumed = await uwf("thread", "resume")
     assert (resumed.code, resumed.out) == (0, '"Salut"\n')
-    assert "completed" in (await uwf("resume")).err
+    assert "completed" in (await uwf("thread", "resume")).err
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -407,14 +412,14 @@ async def test_a_run_that_is_ended_from_outside_says_so_and_can_be_resumed(
                 command, cwd=uwf.folder, env=uwf.environment
             ) as process:
                 await asked.wait()
-                assert "running" in (await uwf("threads")).out
+                assert "running" in (await uwf("thread", "list")).out
                 process.send_signal(signals)
                 assert await process.wait() == code
             tasks.cancel_scope.cancel()
     assert f"state      {state}" in (await uwf("show")).out
 
     async with uwf.scripted([say('{"value": "Salut"}')]):
-        assert (await uwf("resume")).out == '"Salut"\n'
+        assert (await uwf("thread", "resume")).out == '"Salut"\n'
 
 
 async def test_a_reader_that_goes_away_is_no_error(uwf: Cli, entry: Path) -> None:
@@ -478,3 +483,111 @@ async def test_help_and_a_fresh_start_are_quick_and_import_nothing_heavy(uwf: Cl
     helped = await uwf("run", "--help")
     assert helped.code == 0
     assert "130 cancelled" in helped.out
+
+
+@pytest.mark.parametrize("prompt", ["a\udcff", "-"])
+async def test_a_prompt_that_is_no_text_is_one_clear_line(
+    uwf: Cli, entry: Path, prompt: str
+) -> None:
+    done = await uwf("run", "hello.py", prompt, stdin=b"\xff\xfe")
+
+    assert (done.code, done.err) == (2, "uwf: the prompt is not UTF-8 text\n")
+
+
+async def test_a_locale_without_utf8_loses_nothing(uwf: Cli, entry: Path) -> None:
+    async with uwf.scripted([say('{"value": "Salut, Zoé \u202e"}')]) as server:
+        ran = await uwf(
+            "run", "hello.py", "Greet Zoé.", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"
+        )
+        shown = await uwf("show", LC_ALL="C", PYTHONIOENCODING="ascii")
+
+    assert "Greet Zoé." in server.requests[0]["messages"][1]["content"]
+    assert ran.out == '"Salut, Zo\\xe9 \\u202e"\n'
+    assert "prompt     Greet Zo\\xe9." in shown.out
+
+
+async def test_what_a_model_says_can_not_steer_the_terminal(uwf: Cli, entry: Path) -> None:
+    async with uwf.scripted([say('{"value": "\\u001b[31mred\\u009b31m"}')]):
+        ran = await uwf("run", "hello.py", "Greet \x1b[31mAda.")
+    shown = await uwf("show", "--turns")
+
+    for text in (ran.out, ran.err, shown.out):
+        assert "\x1b" not in text
+        assert "\x9b" not in text
+
+
+async def test_a_reader_of_events_that_goes_away_does_not_stop_the_thread(
+    uwf: Cli, entry: Path
+) -> None:
+    async with uwf.scripted([say('{"value": "Salut"}')]):
+        command = f"{sys.executable} -m uwf run hello.py Greet. --json | head -1"
+        done = await anyio.run_process(
+            ["sh", "-c", command], check=False, env=uwf.environment, cwd=uwf.folder
+        )
+
+    assert b"Traceback" not in done.stderr
+    assert "state      completed" in (await uwf("show")).out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import asyncio\nasync def f(): ...\nasyncio.run(f())\n", "running event loop"),
+        ("class Odd(BaseException): ...\nraise Odd('odd')\n", "Odd: odd"),
+        ("raise SystemExit\n", "must not end the process"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine")
+async def test_an_import_with_side_effects_is_refused_alike_by_every_command(
+    uwf: Cli, text: str, words: str
+) -> None:
+    uwf.write("odd.py", text)
+    for command in (["bundle", "odd.py"], ["add", "odd-one", "odd.py"], ["run", "odd.py", "x"]):
+        done = await uwf(*command)
+        assert (done.code, words in done.err) == (1, True), done.err
+        assert "Traceback" not in done.err
+
+
+async def test_what_an_entry_prints_is_not_mixed_with_the_events(uwf: Cli, entry: Path) -> None:
+    uwf.write("loud.py", "print('HELLO')\n" + ENTRY)
+    async with uwf.scripted([say('{"value": "Salut"}')]):
+        done = await uwf("run", "loud.py", "x", "--json")
+
+    assert done.lines[0]["event"] == "ThreadStarted"
+    assert "HELLO" in done.err
+
+
+async def test_a_key_does_not_follow_a_provider_to_another_url(uwf: Cli) -> None:
+    first = ["--base-url", "http://one.test/v1", "--model", "m", "--api-key-env", "MY_KEY"]
+    assert (await uwf("setup", "--provider", "p", *first)).code == 0
+    second = ["--base-url", "http://two.test/v1", "--model", "m"]
+    assert (await uwf("setup", "--provider", "p", *second)).code == 0
+    assert (await uwf("setup", "--base-url", "http://[::1]:8000/v1", "--model", "m")).code == 0
+
+    text = (uwf.home / "workflow.yaml").read_text(encoding="utf-8")
+    assert "MY_KEY" not in text
+    assert "1-8000/m" in text
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+async def test_a_check_that_is_interrupted_leaves_no_process(uwf: Cli, end: signal.Signals) -> None:
+    marker = f"/tmp/{uwf.folder.parent.name}.started"
+    lines = [
+        "import os, time",
+        f"open({marker!r} + '.new', 'w').write(str(os.getpid()))",
+        f"os.rename({marker!r} + '.new', {marker!r})",
+        "time.sleep(1000)",
+    ]
+    uwf.write("hang.py", "\n".join(lines))
+    command = [sys.executable, "-m", "uwf", "bundle", "hang.py"]
+    with anyio.fail_after(40):
+        async with await anyio.open_process(
+            command, cwd=uwf.folder, env=uwf.environment
+        ) as process:
+            await anyio.to_thread.run_sync(lambda: wait_for(Path(marker).exists))
+            process.send_signal(end)
+            assert await process.wait() == 130
+    child = int(await anyio.Path(marker).read_text())
+    await anyio.Path(marker).unlink()
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)

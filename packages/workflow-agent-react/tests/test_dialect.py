@@ -35,7 +35,7 @@ def test_definitions_of_all_tools_live_at_the_root_without_clashing() -> None:
             "$defs": {"Item": {"type": "integer"}},
         },
     )
-    dialect = JsonDialect([other, ResultSchema(Report).tool()], Profile())
+    dialect = JsonDialect([other, ResultSchema(Report).tool()], Profile(union_at_root=True))
 
     schema = turn_schema(dialect, only_resolve=False)
     assert schema["$defs"].keys() == {"other.Item", "resolve.Item"}
@@ -79,6 +79,7 @@ def test_parameters_are_described_in_a_line_each() -> None:
                 "any": {},
             },
             "required": ["mode"],
+            "$defs": {"Item": {"type": "string"}},
         },
     )
     text = JsonDialect([tool, ResultSchema(Report).tool()], Profile()).system_text("Do it.")

@@ -138,7 +138,8 @@ def test_a_file_beyond_the_limit_is_refused_by_all(
 def test_what_is_not_a_file_is_told_with_the_tool_to_use(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    folder = "'src' is a folder; call list_files to see what is in it"
+    (tmp_path / "src/a.py").touch()
+    folder = "'src' is a folder, give the path of a file; files in it: 'src/a.py'"
     pipe = "'pipe' is not a regular file but a pipe, socket or device"
 
     assert refusal(read, tmp_path, "src") == folder

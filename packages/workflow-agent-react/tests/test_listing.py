@@ -45,10 +45,17 @@ def test_a_listing_shows_folders_files_and_links_by_their_whole_path(root: Path)
         "src/util.js",
     ]
     assert listed(root, "src/app") == ["src/app/main.py"]
-    assert listed(root, "./src/", depth=1) == [
-        "src/app/",
-        "src/util.js",
-        "(1 folder not opened; call list_files with one of the folders as path)",
+    assert listed(root, "./src/", depth=1) == ["src/app/", "src/app/main.py", "src/util.js"]
+
+
+def test_a_tree_that_is_not_small_is_shown_to_the_depth_that_was_asked(tmp_path: Path) -> None:
+    for number in range(21):
+        (tmp_path / f"d{number:02}").mkdir()
+        (tmp_path / f"d{number:02}/f").touch()
+
+    assert listed(tmp_path, depth=1) == [
+        *[f"d{number:02}/" for number in range(21)],
+        "(21 folders not opened; call list_files with one of the folders as path)",
     ]
 
 

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,14 @@ from workflow_agent_react import (
     ReactAdapterConfig,
     ReactConfigError,
     create_react_adapter,
+    create_react_agent,
 )
 from workflow_protocol import (
     DirectJournal,
     Effect,
     Event,
     OutcomeUnknown,
+    Question,
     StartStep,
     Suspended,
     ThreadContext,
@@ -34,6 +38,7 @@ from workflow_reactor import (
     ProviderUnavailable,
     ToolCall,
     ToolDefinition,
+    ToolHandler,
 )
 from workflow_reactor.testing import (
     Reply,
@@ -144,15 +149,20 @@ async def run(
     *,
     schema: Any = Result,
     dialect: DialectName = "native",
-    tools: Tools | None = None,
+    tools: ToolHandler | None = None,
     journal: Listening | None = None,
     profile: Profile | None = None,
     **config: Any,
 ) -> Ran:
-    llm, tools, journal = ScriptedLlm(replies, profile), tools or Tools(), journal or Listening()
+    llm, journal = ScriptedLlm(replies, profile), journal or Listening()
+    counted = tools if isinstance(tools, Tools) else Tools()
     adapter = create_react_adapter(
         ReactAdapterConfig(
-            llm=llm, tools=Tools.definitions, tool_handler=tools, dialect=dialect, **config
+            llm=llm,
+            tools=Tools.definitions,
+            tool_handler=tools or counted,
+            dialect=dialect,
+            **config,
         )
     )
     ctx = ThreadContext(
@@ -166,7 +176,7 @@ async def run(
     finally:
         for request in llm.requests:
             assert_valid_history(request)
-    return Ran(value, llm.requests, tools, journal)
+    return Ran(value, llm.requests, counted, journal)
 
 
 def assert_valid_history(request: Request) -> None:
@@ -232,7 +242,7 @@ async def test_plain_text_is_kept_and_answered_with_a_reminder() -> None:
     assert texts == [
         ("assistant", "It is forty-two."),
         ("user", reminder),
-        ("assistant", ""),
+        ("assistant", "(empty)"),
         ("user", reminder),
     ]
 
@@ -246,7 +256,7 @@ async def test_plain_text_is_kept_and_answered_with_a_reminder() -> None:
         (call("boom"), "Error: RuntimeError: bang"),
         (call("slow"), "Error: slow took longer than 0.05 s"),
         (call("expire"), "Error: TimeoutError: the tool's own"),
-        (call("resolve", answer="x"), "mend it and resolve again:\n$.answer: Expected `int`"),
+        (call("resolve", answer="x"), "mend it and resolve again:\n$.answer: "),
         (say(None, function("resolve", "{oops")), "not one valid JSON object"),
     ],
 )
@@ -321,14 +331,15 @@ async def test_a_long_result_is_cut_in_the_middle_and_says_so() -> None:
     ran = await run([call("long"), RESOLVE], max_result_chars=1000)
 
     (told,) = ran.told()
-    assert len(told) < 1100
-    assert "49000 characters left out" in told
+    assert len(told) < 1200
+    assert "49000 of 50000 characters left out" in told
 
 
 async def test_the_last_round_offers_only_resolve() -> None:
     ran = await run([call("add"), RESOLVE], max_rounds=2)
 
-    assert [request["tool_choice"] for request in ran.requests] == ["auto", "resolve"]
+    forced = {"type": "function", "function": {"name": "resolve"}}
+    assert [request["tool_choice"] for request in ran.requests] == ["auto", forced]
 
 
 async def test_rounds_that_run_out_are_a_typed_error_with_the_conversation() -> None:
@@ -358,7 +369,7 @@ async def test_going_in_circles_is_told_once_and_then_ends_the_role(series: list
         await run(replies, max_rounds=40)
 
     told = [m.data["content"] or "" for m in error.value.messages]
-    assert sum("You have done this before" in each for each in told) == 1
+    assert sum("You have done this three times" in each for each in told) == 1
     assert error.value.rounds <= 9
 
 
@@ -378,7 +389,9 @@ async def test_a_value_that_is_no_object_is_wrapped_for_the_model_and_bare_for_t
 
 async def test_the_json_dialect_offers_constrained_turns_and_reads_them() -> None:
     ran = await run(
-        [turn("add", a=40), say("I think 42"), turn("resolve", answer=42)], dialect="json"
+        [turn("add", a=40), say("I think 42"), turn("resolve", answer=42)],
+        dialect="json",
+        profile=Profile(union_at_root=True),
     )
 
     assert ran.value == Result(42)
@@ -388,7 +401,7 @@ async def test_the_json_dialect_offers_constrained_turns_and_reads_them() -> Non
     assert [branch["properties"]["tool"]["const"] for branch in branches][-1] == "resolve"
     assert "- add(a?: integer): add it" in first["messages"][0]["content"]
     texts = [m["content"] for m in ran.requests[2]["messages"][2:]]
-    assert texts[1] == "Result of add:\n40"
+    assert texts[1].startswith("Result of add:\n40\n\nThe task: Count.\nDo the results above ")
     assert "not one object" in texts[3]
 
 
@@ -457,3 +470,136 @@ async def test_a_dead_provider_ends_the_role_with_its_own_error() -> None:
 
     with pytest.raises(ProviderUnavailable):
         await adapter("x", Result)(ThreadContext(thread_id=ThreadId("T"), start=start))
+
+
+async def test_of_two_resolves_the_first_valid_one_counts() -> None:
+    two = say(None, function("resolve", answer=1, id="a"), function("resolve", answer=2, id="b"))
+    assert (await run([two])).value == Result(1)
+
+    bad = say(None, function("resolve", answer="x", id="a"), function("resolve", answer=2, id="b"))
+    assert (await run([bad])).value == Result(2)
+
+
+async def test_a_question_in_a_task_of_the_tool_is_found() -> None:
+    async def asks(call: ToolCall, ctx: ThreadContext) -> str:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ctx.journal.ask, "which", Question(text="Which?"))
+        raise AssertionError("unreachable")
+
+    with pytest.raises(Suspended, match="Which"):
+        await run([call("add")], tools=asks)
+
+
+async def test_every_call_of_a_reply_that_runs_together_may_ask() -> None:
+    asked: list[str] = []
+
+    async def asks(call: ToolCall, ctx: ThreadContext) -> str:
+        asked.append(call.arguments)
+        await anyio.lowlevel.checkpoint()
+        raise Suspended(f"question {call.arguments}")
+
+    reads = [function("read", a=n, id=f"k{n}") for n in range(3)]
+    with pytest.raises(Suspended, match=r'"a": ?0'):
+        await run([say(None, *reads)], tools=asks)
+    assert len(asked) == 3
+
+
+async def test_cancelling_a_role_is_no_result_of_its_tool() -> None:
+    started = anyio.Event()
+
+    async def hangs(call: ToolCall, ctx: ThreadContext) -> str:
+        started.set()
+        await anyio.sleep_forever()
+        raise AssertionError("unreachable")
+
+    journal = Listening()
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(run, [call("add")], tools=hangs, journal=journal))
+        with anyio.fail_after(5):
+            await started.wait()
+        group.cancel_scope.cancel()
+    assert not [each for each in journal.events if isinstance(each, ToolFinished)]
+
+
+async def test_a_warning_comes_once_when_three_replies_are_left() -> None:
+    ran = await run([*[call("add", a=n) for n in range(7)], RESOLVE], max_rounds=8)
+
+    warned = [
+        number
+        for number, request in enumerate(ran.requests)
+        if "Only 3 replies are left" in str(request["messages"][-1]["content"])
+    ]
+    assert warned == [5]
+    assert str(ran.requests[-1]["messages"]).count("replies are left") == 1
+
+
+async def test_requests_grow_by_the_bytes_of_the_turn_only() -> None:
+    ran = await run([call("add", a=1), say("hm"), call("long"), RESOLVE], max_result_chars=1000)
+
+    for before, after in pairwise(ran.requests):
+        assert after["tools"] == before["tools"]
+        assert after["messages"][: len(before["messages"])] == before["messages"]
+
+
+async def agent(
+    replies: Sequence[Reply], dialect: DialectName = "native", **config: Any
+) -> tuple[str, list[Request]]:
+    llm = ScriptedLlm(replies)
+    give = create_react_agent(
+        ReactAdapterConfig(
+            llm=llm, tools=Tools.definitions, tool_handler=Tools(), dialect=dialect, **config
+        )
+    )
+    start = StartStep(prompt="Count.", workspace=Path("/w"), timestamp_ms=0)
+    text = await give(ThreadContext(thread_id=ThreadId("T"), start=start), "You count.")
+    for request in llm.requests:
+        assert_valid_history(request)
+    return text, llm.requests
+
+
+async def test_an_agent_works_with_tools_until_it_replies_in_text() -> None:
+    text, requests = await agent([call("add", a=40), say(""), say("It is 42.")])
+
+    assert text == "It is 42."
+    names = [each["function"]["name"] for each in requests[0]["tools"]]
+    assert "resolve" not in names
+    assert "Your reply is empty" in requests[2]["messages"][-1]["content"]
+
+
+async def test_an_agent_s_last_round_is_for_its_answer() -> None:
+    _, requests = await agent([call("add"), say("done")], max_rounds=2)
+    assert [request["tool_choice"] for request in requests] == ["auto", "none"]
+
+
+async def test_an_agent_s_cut_answer_is_not_taken_for_a_whole_one() -> None:
+    text, requests = await agent([say("It is forty-", finish="length"), say("42")])
+
+    assert text == "42"
+    assert "cut off at the output limit" in requests[1]["messages"][-1]["content"]
+
+
+async def test_an_agent_in_the_json_dialect_gives_its_text_by_resolve() -> None:
+    text, _ = await agent([turn("add", a=1), turn("resolve", value="It is 1.")], dialect="json")
+    assert text == "It is 1."
+
+
+async def test_the_json_dialect_knows_the_other_names_of_its_keys() -> None:
+    other = say('{"name": "add", "arguments": {"a": 3}}')
+    ran = await run([other, turn("resolve", answer=42)], dialect="json")
+    assert ran.tools.ran == ['add({"a":3})']
+
+
+async def test_the_json_dialect_bars_a_repeated_call_for_one_turn() -> None:
+    again = [turn("add", a=1), turn("add", a=1), turn("read"), turn("resolve", answer=42)]
+    ran = await run(again, dialect="json", profile=Profile(union_at_root=True))
+
+    def offered(request: Request) -> list[str]:
+        schema = request["response_format"]["json_schema"]["schema"]
+        return [branch["properties"]["tool"]["const"] for branch in schema["anyOf"]]
+
+    assert ["add" in offered(request) for request in ran.requests] == [True, True, False, True]
+    assert "the same call gave the same result before" in ran.requests[2]["messages"][-1]["content"]
+
+    polls = [turn("poll"), turn("poll"), turn("resolve", answer=42)]
+    ran = await run(polls, dialect="json", profile=Profile(union_at_root=True))
+    assert "poll" in offered(ran.requests[-1])

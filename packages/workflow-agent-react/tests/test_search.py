@@ -57,7 +57,25 @@ async def test_a_search_can_be_narrowed(root: Path) -> None:
 
 
 async def test_no_match_says_how_much_was_searched(root: Path) -> None:
-    assert await found(root, "nowhere") == ["no match for 'nowhere' in 4 files"]
+    nowhere = ["no match for 'nowhere' in 4 files; try another word, or read a likely file"]
+    assert await found(root, "nowhere") == nowhere
+
+
+async def test_a_glob_that_leaves_out_the_match_is_lifted_and_it_says_so(root: Path) -> None:
+    assert await found(root, "function", glob="*.md") == [
+        "src/util.js:1: function main() {}",
+        "(1 matching line in 4 files searched)",
+        "(no match in '*.md'; these are in other files)",
+    ]
+    nowhere = ["no match for 'nowhere' in 4 files; try another word, or read a likely file"]
+    assert await found(root, "nowhere", glob="*.md") == nowhere
+
+
+async def test_what_is_only_in_the_name_of_a_file_is_told(root: Path) -> None:
+    assert await found(root, "util.js") == [
+        "no match for 'util.js' in 4 files; try another word, or read a likely file",
+        "(it is in the name of 'src/util.js'; call read_file)",
+    ]
 
 
 async def test_plain_text_with_signs_is_found_though_it_is_no_such_expression(root: Path) -> None:
@@ -148,7 +166,7 @@ async def test_an_expression_that_never_ends_is_stopped(
         shown = await found(tmp_path, r"^(x+x+)+y$", ripgrep=False)
 
     assert shown == [
-        "no match for '^(x+x+)+y$' in 0 files",
+        "no match for '^(x+x+)+y$' in 0 files; try another word, or read a likely file",
         "(stopped after 0.5 s: the pattern is slow or there is much to search)",
     ]
 

@@ -63,6 +63,8 @@ def test_a_function_gives_the_whole_definition() -> None:
         "effect": Effect.READ,
         "timeout_s": 5,
         "pollable": True,
+        "max_result_chars": None,
+        "validated": True,
     }
 
 
@@ -174,8 +176,9 @@ async def test_all_faults_of_a_call_are_told_with_the_parameters() -> None:
         await run(put, "put", box={"x": "one", "title": "t"}, nam="y", name=5)
 
     assert str(caught.value) == (
-        "unknown parameter 'nam'; parameter 'box' at box.x: Expected `int`, got `str`; "
-        "missing parameter 'count'; parameter 'name': Expected `str`, got `int`. Parameters:\n"
+        "unknown parameter 'nam'; parameter 'box' at box.x: expected an integer, got a string; "
+        "missing parameter 'count'; parameter 'name': expected a string, got an integer. "
+        "Parameters:\n"
         "- box (object, required)\n- count (integer, required)\n"
         "- name (string, optional): its name"
     )

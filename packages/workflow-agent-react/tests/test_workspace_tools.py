@@ -139,7 +139,7 @@ async def test_every_tool_refuses_a_path_out_with_the_same_error(
 
     assert (tmp_path / "theirs" / "f").read_text() == "secret"
     assert await use(workspace_tools(), root, "search_files", pattern="secret") == (
-        "no match for 'secret' in 0 files"
+        "no match for 'secret' in 0 files; try another word, or read a likely file"
     )
 
 

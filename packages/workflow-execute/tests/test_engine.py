@@ -188,7 +188,7 @@ async def test_usage_and_the_agents_own_words_become_part_of_the_step(store: Sql
     assert first.content == "I counted to one."
     stored = (await read_thread(store, result.thread_id)).steps[0]
     assert (stored.content, stored.record.usage) == (first.content, first.usage)
-    assert first.content_hash == stored.record.content
+    assert first.content_hash == stored.content_hash
 
 
 async def test_a_roles_exception_leaves_the_thread_failed_with_type_and_message(
@@ -295,7 +295,7 @@ async def test_a_failed_turn_goes_on_where_its_journal_ends(store: SqliteStore) 
     assert ran == ["llm/0", "tool/0/0", "boom", "llm/1"]
     assert (second.state, second.steps[0].meta) == ("completed", Count(4))
     step = (await read_thread(store, first.thread_id)).steps[0]
-    assert [record.key for record, _ in await read_turn(store, step.record.turn)] == [
+    assert [entry.record.key for entry in await read_turn(store, step.turn)] == [
         "llm/0", "tool/0/0", "llm/1",
     ]  # fmt: skip
 

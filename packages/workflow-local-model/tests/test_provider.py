@@ -32,7 +32,7 @@ async def test_a_local_provider_answers(smallest: LocalModel) -> None:
         assert provider.model == smallest.name
         assert provider.api_key == Secret("local")
         assert provider.profile.dialect == smallest.dialect
-        assert not provider.profile.forced_tool_choice
+        assert provider.profile.forced_tool_choice == "required"
         reply = await create_llm_fn(provider)([user("Say hello.")])
     assert reply.text
 

@@ -215,3 +215,15 @@ async def test_the_default_folder_is_used_where_none_is_given(
     monkeypatch.setenv("UWF_MODELS", str(cache))
     assert await pull(make_model(HubSource(hub.url))) == cache / "tiny.gguf"
     assert os.stat(cache / "tiny.gguf").st_mode & 0o111 == 0
+
+
+async def test_weights_that_were_damaged_later_are_fetched_again(
+    hub: Any, make_model: Any, cache: Path
+) -> None:
+    model = make_model(HubSource(hub.url))
+    path = await pull(model, cache=cache)
+    whole = path.read_bytes()
+    path.write_bytes(b"\0" * len(whole))
+
+    assert (await pull(model, cache=cache)).read_bytes() == whole
+    assert hub.requests == [None, None]

@@ -79,7 +79,7 @@ def test_a_value_of_any_supported_type_survives_encoding(type_: Any, value: Any)
     schema = schema_of(type_)
 
     assert schema.validate_json(schema.encode(value)) == value
-    assert schema.type is type_
+    assert schema.type == type_
 
 
 def test_a_misfit_names_its_path_and_what_was_expected() -> None:
@@ -88,11 +88,119 @@ def test_a_misfit_names_its_path_and_what_was_expected() -> None:
     with pytest.raises(SchemaMismatch) as by_pydantic:
         schema_of(list[Model]).validate_json('[{"count": "x"}, {"other": 1}]')
 
-    assert str(by_msgspec.value) == "$[1].count: Expected `int`, got `str`"
+    assert str(by_msgspec.value) == "$[1].count: expected an integer, got a string"
     assert [fault.place for fault in by_pydantic.value.faults] == [
         "$[0].count",
         "$[1].count",
         "$[1].other",
+    ]
+
+
+class Cat(msgspec.Struct, tag=True, forbid_unknown_fields=True):
+    lives: Annotated[int, msgspec.Meta(ge=1)] = 9
+
+
+class Dog(msgspec.Struct, tag=True):
+    born: dt.date | None = None
+    mood: Literal["good", "bad"] = "good"
+    coat: Colour = Colour.RED
+    friend: "Cat | Dog | None" = None
+    weight: decimal.Decimal = decimal.Decimal(1)
+    photo: bytes = b""
+
+
+class Lion(pydantic.BaseModel):
+    kind: Literal["lion"]
+    mane: bool = True
+
+
+class Zebra(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    kind: Literal["zebra"]
+    stripes: Annotated[int, pydantic.Field(gt=0)] = 20
+    born: dt.date | None = None
+    herd: list["Zebra"] = []
+
+    @pydantic.field_validator("stripes")
+    @classmethod
+    def not_thirteen(cls, value: int) -> int:
+        if value == 13:
+            raise ValueError("thirteen is bad luck")
+        return value
+
+
+Animal = Annotated[Lion | Zebra, pydantic.Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "lines"),
+    [
+        (Dog, '{"type": "Dog", "born": "soon"}', ["$.born: expected a date such as 2026-01-31"]),
+        (
+            Dog,
+            '{"type": "Dog", "mood": "sad"}',
+            ['$.mood: expected "bad" or "good", got \'sad\''],
+        ),
+        (
+            Dog,
+            '{"type": "Dog", "friend": {"type": "Dog", "coat": "grey"}}',
+            ['$.friend.coat: expected "blue" or "red", got \'grey\''],
+        ),
+        (Dog, '{"type": "Dog", "weight": "fat"}', ["$.weight: expected a decimal number"]),
+        (Dog, '{"type": "Dog", "photo": "?"}', ["$.photo: expected a base64 string"]),
+        (Cat | Dog, '{"type": "Cow"}', ['$.type: expected "Cat" or "Dog", got \'Cow\'']),
+        (Cat | Dog, '{"lives": 1}', ["$.type: required, but missing"]),
+        (list[Cat | Dog], '[{"type": "Cat", "tail": 1}]', ["$[0].tail: unknown field"]),
+        (Cat, '{"type": "Cat", "lives": 0}', ["$.lives: expected an integer >= 1"]),
+        (int | None, '"x"', ["expected an integer or null, got a string"]),
+        (tuple[int, str], "[1]", ["expected an array of length 2"]),
+        (
+            Zebra,
+            '{"kind": "horse", "stripes": 0, "born": 1.5, "wings": 2, "herd": {}}',
+            [
+                "$.kind: should be 'zebra'",
+                "$.stripes: should be greater than 0",
+                "$.born: Datetimes provided to dates should have zero time - e.g. be exact dates",
+                "$.herd: expected an array, got an object",
+                "$.wings: unknown field",
+            ],
+        ),
+        (Zebra, "[]", ["$: expected an object, got an array"]),
+        (Zebra, '{"kind": "zebra", "stripes": 13}', ["$.stripes: thirteen is bad luck"]),
+        (
+            list[Animal],
+            '[{"kind": "zebra", "stripes": "many", "herd": [{}]}, {"kind": "cow"}]',
+            [
+                "$[0].stripes: expected an integer, got 'many'",
+                "$[0].herd[0].kind: required, but missing",
+                "$[1]: the tag 'cow' found using 'kind' does not match any of the expected tags: "
+                "'lion', 'zebra'",
+            ],
+        ),
+        (
+            Lion | Zebra,
+            '{"kind": "zebra", "stripes": null}',
+            ["$.kind: should be 'lion'", "$.stripes: expected an integer, got null"],
+        ),
+    ],
+)
+def test_a_misfit_is_told_in_words_that_a_model_can_act_on(
+    type_: Any, text: str, lines: list[str]
+) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        schema_of(type_).validate_json(text)
+
+    assert str(caught.value).splitlines() == lines
+
+
+def test_many_misfits_are_ten_lines_and_a_count() -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        schema_of(list[Model]).validate_json("[" + ",".join(["{}"] * 25) + "]")
+
+    assert len(caught.value.faults) == 25
+    assert str(caught.value).splitlines()[9:] == [
+        "$[9].count: required, but missing",
+        "and 15 more",
     ]
 
 

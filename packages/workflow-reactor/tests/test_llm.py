@@ -93,7 +93,7 @@ async def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter_one() 
 
 async def test_options_that_an_endpoint_lacks_are_left_out() -> None:
     http, requests = client(httpx.Response(200, content=say("ok")))
-    llm = create_llm_fn(provider(profile=Profile(forced_tool_choice=False)), client=http)
+    llm = create_llm_fn(provider(profile=Profile(forced_tool_choice="none")), client=http)
 
     await llm(MESSAGES, [ADD], RequestOptions(tool_choice="add"))
     await llm(MESSAGES, [], RequestOptions(tool_choice="auto"))
@@ -258,7 +258,7 @@ async def test_a_script_that_ran_out_is_an_error() -> None:
         await llm(MESSAGES)
     async with loopback_server([call("add")]) as server:
         llm = create_llm_fn(server.provider())
-        assert (await llm(MESSAGES)).tool_calls[0].name == "add"
+        assert (await llm(MESSAGES, [ADD])).tool_calls[0].name == "add"
         with pytest.raises(ProviderUnavailable, match="the script has 1 replies"):
             await llm(MESSAGES)
 
@@ -266,6 +266,8 @@ async def test_a_script_that_ran_out_is_an_error() -> None:
 def test_settings_that_can_not_work_are_refused() -> None:
     with pytest.raises(ProviderConfigError, match="is not an http"):
         provider(base_url="host/v1")
+    with pytest.raises(ProviderConfigError, match="is not an http"):
+        provider(base_url="http://[::1/v1")
     with pytest.raises(ProviderConfigError, match="no model is named"):
         provider(model="")
     with pytest.raises(ProviderConfigError, match="no header can carry") as error:

@@ -2,13 +2,23 @@ import contextlib
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_protocol import Usage
-from workflow_reactor import AssistantMessage, NotAReply, Profile, read_reply
-from workflow_reactor.testing import function, say
+from workflow_reactor import (
+    AssistantMessage,
+    NotAReply,
+    Profile,
+    ToolDefinition,
+    read_reply,
+    tool_result,
+    user,
+)
+from workflow_reactor._json_text import well_formed
+from workflow_reactor.testing import function, history_faults, say
 
 
 def read(body: bytes, **profile: Any) -> AssistantMessage:
@@ -131,7 +141,7 @@ def test_content_of_any_shape_is_text(content: Any, text: str) -> None:
     assert reply.text == text
     assert reply.usage == Usage(calls=1, unknown_calls=1)
     assert reply.finish == "other"
-    assert reply.message.data == {"role": "assistant", "content": text}
+    assert reply.message.data == {"role": "assistant", "content": text or "(empty)"}
 
 
 @pytest.mark.parametrize("calls", [None, [], "x", [None, 3]])
@@ -147,7 +157,7 @@ def test_calls_without_the_function_wrapper_or_a_name_are_still_calls() -> None:
     body = {"choices": [{"message": {"tool_calls": [flat, nameless]}}]}
 
     first, second = read(json.dumps(body).encode()).tool_calls
-    assert (first.name, first.arguments) == ("add", '{"a":1}')
+    assert (first.name, first.arguments) == ("add", '{"a": 1}')
     assert (second.name, second.arguments, second.provider_id) == ("", "{}", "")
 
 
@@ -222,7 +232,10 @@ def test_text_that_is_no_call_stays_text(text: str) -> None:
         (b'{"choices": [3]}', "no choices"),
         (b'{"choices": null, "error": {"message": "m"}}', "an error under status 200"),
         (b'{"choices": [{"error": {"message": "m"}}]}', "an error under status 200"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "not an object"),
+        (b'{"choices": [{"mess', "broken or half a JSON body of 19 bytes"),
+        (b'data: {"choices": []}\n\n', "a stream, which was not asked for"),
     ],
 )
 def test_a_body_that_is_no_reply_is_told_apart(body: bytes, message: str) -> None:
@@ -270,19 +283,105 @@ replies = st.fixed_dictionaries(
 )
 
 
-@given(st.one_of(json_values, replies), st.booleans())
+TOOLS = [ToolDefinition(name="add", description="", parameters={"type": "object"})]
+
+
+def check_what_goes_back(reply: AssistantMessage) -> None:
+    results = [tool_result(call, "") for call in reply.tool_calls]
+    request = {
+        "messages": [message.data for message in (user("u"), reply.message, *results)],
+        "tools": [msgspec.json.decode(tool.json) for tool in TOOLS],
+    }
+    assert history_faults(request) == []
+
+
+@given(
+    st.one_of(json_values, replies),
+    st.booleans(),
+    st.sampled_from([None, (), TOOLS]),
+)
 def test_any_json_is_a_reply_or_not_one_and_what_is_sent_back_is_valid(
-    value: object, text_calls: bool
+    value: object, text_calls: bool, tools: list[ToolDefinition] | None
 ) -> None:
+    body = json.dumps(value).encode()
+    profile = Profile(text_tool_calls=text_calls)
     with contextlib.suppress(NotAReply):
-        reply = read(json.dumps(value).encode(), text_tool_calls=text_calls)
-        sent = reply.message.data
-        assert isinstance(sent["content"], str) or reply.tool_calls
-        for call in sent.get("tool_calls", []):
-            assert isinstance(json.loads(call["function"]["arguments"]), dict)
+        reply = read_reply(body, profile, tools=tools)
+
+        check_what_goes_back(reply)
+        assert read_reply(body, profile, tools=tools) == reply
+        assert tools != () or not reply.tool_calls
+        assert all(call.arguments == "{}" for call in reply.tool_calls if call.fault)
+        msgspec.json.encode([reply.text, reply.reasoning, reply.usage])
+
+
+spoilt = st.tuples(st.integers(0, 400), st.binary(max_size=4), st.integers(0, 4))
+
+
+@given(st.lists(spoilt, min_size=1, max_size=3), st.booleans())
+def test_a_spoilt_body_is_a_reply_or_not_one(
+    places: list[tuple[int, bytes, int]], text_calls: bool
+) -> None:
+    body = say("t", function("add", '{"a": "\\u00e9\\ud83d\\ude00"}'), reasoning="because")
+    for start, data, gone in places:
+        body = body[:start] + data + body[start + gone :]
+    with contextlib.suppress(NotAReply):
+        check_what_goes_back(read(body, text_tool_calls=text_calls))
 
 
 @given(st.binary())
 def test_any_bytes_are_a_reply_or_not_one(body: bytes) -> None:
     with contextlib.suppress(NotAReply):
         read(body)
+
+
+words = st.sampled_from([
+    *'{}[],"\n',
+    *("<tool_call>", "</tool_call>", "```json\n", "<think>", "</think>", "prose", "\\ud800"),
+    *('{"name": "add", "arguments": ', '{"name": "add"}', '{"a": 1}'),
+])  # fmt: skip
+
+
+@given(st.lists(words, max_size=10).map("".join))
+def test_any_text_is_text_or_calls(text: str) -> None:
+    reply = read_reply(say(text), Profile(text_tool_calls=True), tools=TOOLS)
+
+    check_what_goes_back(reply)
+    assert reply.text == well_formed(text)
+
+
+def test_native_calls_that_were_not_invited_are_text() -> None:
+    body = say(None, function("add", a=1), function("b", "[1]"))
+    reply = read_reply(body, Profile(), tools=())
+
+    assert reply.tool_calls == ()
+    assert reply.text == (
+        '{"name":"add","arguments":"{\\"a\\": 1}"}\n{"name":"b","arguments":"[1]"}'
+    )
+    assert read_reply(say("t", function("add")), Profile(), tools=()).text == "t"
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 2}, (3, 4, 2)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "prompt_cache_hit_tokens": 1}, (3, 4, 1)),
+        ({"prompt_tokens": 3}, None),
+        ({"prompt_tokens": -1, "completion_tokens": 4}, None),
+        ({"prompt_tokens": True, "completion_tokens": 4}, None),
+        ({"prompt_tokens": 3.5, "completion_tokens": 4}, None),
+    ],
+)
+def test_usage_is_known_or_unknown_and_never_guessed(
+    usage: Any, counted: tuple[int, int, int] | None
+) -> None:
+    data = json.loads(say("t"))
+    found = read(json.dumps({**data, "usage": usage}).encode()).usage
+
+    if counted is None:
+        assert found == Usage(calls=1, unknown_calls=1)
+    else:
+        tokens_in, tokens_out, cached = counted
+        assert found == Usage(
+            input_tokens=tokens_in, output_tokens=tokens_out, cached_tokens=cached, calls=1
+        )

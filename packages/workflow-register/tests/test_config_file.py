@@ -15,6 +15,7 @@ from workflow_register import (
     Config,
     ConfigError,
     Limits,
+    ModelPrice,
     ProfileOverrides,
     ProviderConfig,
     config_path,
@@ -140,7 +141,7 @@ workflows: {}
         (
             6,
             "providers.other.profile.dialect",
-            "should be 'native' or 'json' (how tools are offered: native or json)",
+            "should be 'native', 'json' or 'xml' (how tools are offered: native, json or xml)",
         ),
         (
             7,
@@ -169,6 +170,48 @@ workflows: {}
         (17, "workflows", "unknown key; choose among limits, models, providers"),
         (18, "1", "a key should be text; put it in quotes"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "response_format: json",
+            "should be 'json_schema', 'json_object' or 'none' "
+            "(what the endpoint can be asked to hold its reply to)",
+        ),
+        (
+            "strict_schemas: 1",
+            "should be a valid boolean (whether schemas are sent with strict: true)",
+        ),
+        (
+            'refs: "no"',
+            "should be a valid boolean (whether a schema may have $ref and $defs)",
+        ),
+        (
+            "union_at_root: none",
+            "should be a valid boolean (whether a reply's schema may have anyOf at its root)",
+        ),
+        (
+            "forced_tool_choice: false",
+            "should be 'named', 'required' or 'none' "
+            "(how a request can make the model call a tool: by its name, or just any)",
+        ),
+        (
+            "parallel_tool_calls: 2",
+            "should be a valid boolean (what is sent as parallel_tool_calls; without it, nothing)",
+        ),
+        ("stop: END", "should be a valid boolean (whether stop sequences end a reply)"),
+        ("max_tokens: 0", "should be greater than or equal to 1 (the most tokens of one reply)"),
+        ("strict: true", "unknown key; did you mean 'strict_schemas'?"),
+    ],
+)
+def test_a_part_of_a_profile_that_cannot_be_says_what_it_is_for(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    text = f"providers:\n  x:\n    base_url: http://x/v1\n    profile:\n      {line}\n"
+    key = f"providers.x.profile.{line.partition(':')[0]}"
+    assert faults_of(tmp_path, text) == [(5, key, message)]
 
 
 @pytest.mark.parametrize(
@@ -229,10 +272,10 @@ def test_anchors_and_merges_are_followed(tmp_path: Path) -> None:
     written(
         tmp_path,
         "providers:\n"
-        "  a: &a {base_url: 'http://a', profile: {forced_tool_choice: &no false}}\n"
+        "  a: &a {base_url: 'http://a', profile: {stop: &no false}}\n"
         "  b: {<<: *a, base_url: 'http://b'}\n",
     )
-    profile = ProfileOverrides(forced_tool_choice=False)
+    profile = ProfileOverrides(stop=False)
     assert load_config(tmp_path).providers == {
         "a": ProviderConfig(base_url="http://a", profile=profile),
         "b": ProviderConfig(base_url="http://b", profile=profile),
@@ -507,3 +550,41 @@ def test_edits_say_what_the_file_then_says(
     now = config_path(home).read_text()
     assert now.startswith(text)
     assert now.endswith("\nlimits: {max_steps: 3}\n# end\n")
+
+
+def test_limits_and_prices(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        "limits:\n"
+        "  max_rounds: 30\n  max_tokens: 200_000\n  max_cost: 1.5\n  max_seconds: 600\n"
+        "  prices:\n    m: {input: 0.4, output: 1.6}\n"
+        "    org/n: {input: 1, output: 2, cached: 0}\n",
+    )
+    assert load_config(tmp_path).limits == Limits(
+        max_rounds=30,
+        max_tokens=200_000,
+        max_cost=1.5,
+        max_seconds=600,
+        prices={
+            "m": ModelPrice(input=0.4, output=1.6),
+            "org/n": ModelPrice(input=1, output=2, cached=0),
+        },
+    )
+
+
+def test_wrong_limits_and_prices_are_told_with_their_place(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        "limits:\n  max_cost: -1\n  max_token: 5\n"
+        "  prices:\n    m: {input: 1, ouput: 2}\n    n: {input: x, output: 1}\n",
+    )
+    error = loaded(tmp_path)
+    assert isinstance(error, ConfigError)
+    words = str(error)
+    for part in (
+        "limits.max_cost",
+        "'max_tokens'",
+        "did you mean 'output'?",
+        "limits.prices.n.input",
+    ):
+        assert part in words

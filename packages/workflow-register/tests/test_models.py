@@ -1,3 +1,5 @@
+from dataclasses import fields, replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,22 +132,102 @@ def test_what_the_configuration_says_is_on_top_of_what_the_endpoint_is_known_for
         timeout_s=3.5,
         max_attempts=1,
         extra_body={"temperature": 0},
-        profile=ProfileOverrides(dialect="json", forced_tool_choice=False),
+        profile=ProfileOverrides(dialect="json", forced_tool_choice="none"),
     )
     resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
     provider = make_provider(resolved, {})
     assert (provider.timeout_s, provider.max_attempts) == (3.5, 1)
     assert provider.extra_body == {"temperature": 0}
     assert provider.profile == Profile(
-        dialect="json", response_format="json_object", forced_tool_choice=False
+        dialect="json", response_format="json_object", forced_tool_choice="none"
     )
 
 
 def test_an_unknown_endpoint_is_taken_for_an_openai_compatible_one() -> None:
     assert profile_for("http://127.0.0.1:8080/v1", "any") == Profile()
-    assert profile_for("https://api.openai.com/v1", "gpt-4.1").max_tokens_field == (
-        "max_completion_tokens"
+    assert profile_for("https://api.openai.com.evil.test/v1", "gpt-4.1") == Profile()
+    assert profile_for("https://evil.test/api.openai.com", "gpt-4.1") == Profile()
+
+
+OPENAI_PROFILE = Profile(
+    strict_schemas=True, union_at_root=False, max_tokens_field="max_completion_tokens"
+)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "model", "profile"),
+    [
+        ("https://api.openai.com/v1", "gpt-4.1-mini", OPENAI_PROFILE),
+        ("https://API.OpenAI.com:443/v1/", "gpt-4o", OPENAI_PROFILE),
+        ("https://api.openai.com/v1", "o4-mini", replace(OPENAI_PROFILE, stop=False)),
+        (
+            "https://api.openai.com/v1",
+            "gpt-4-turbo",
+            replace(OPENAI_PROFILE, strict_schemas=False, response_format="json_object"),
+        ),
+        (
+            "https://api.anthropic.com/v1/",
+            "claude",
+            Profile(response_format="none", forced_tool_choice="none"),
+        ),
+        (
+            "https://generativelanguage.googleapis.com/v1beta/openai/",
+            "gemini",
+            Profile(refs=False, union_at_root=False),
+        ),
+        ("https://api.deepseek.com", "deepseek-chat", Profile(response_format="json_object")),
+        (
+            "https://api.mistral.ai/v1",
+            "mistral-large-latest",
+            Profile(echo_reasoning=False, union_at_root=False),
+        ),
+        (
+            "https://api.groq.com/openai/v1",
+            "openai/gpt-oss-120b",
+            Profile(union_at_root=False, max_tokens_field="max_completion_tokens"),
+        ),
+        (
+            "https://api.groq.com/openai/v1",
+            "llama-3.3-70b-versatile",
+            Profile(
+                union_at_root=False,
+                max_tokens_field="max_completion_tokens",
+                response_format="json_object",
+            ),
+        ),
+        ("http://localhost:11434/v1", "qwen3", Profile(forced_tool_choice="none")),
+        ("https://openrouter.ai/api/v1", "openai/gpt-5", Profile()),
+    ],
+)
+def test_what_an_endpoint_can_do_is_known_by_its_host_and_model(
+    base_url: str, model: str, profile: Profile
+) -> None:
+    assert profile_for(base_url, model) == profile
+
+
+def test_every_part_of_a_profile_can_be_overridden() -> None:
+    overrides = ProfileOverrides(
+        dialect="json",
+        response_format="none",
+        strict_schemas=True,
+        refs=False,
+        union_at_root=False,
+        forced_tool_choice="required",
+        parallel_tool_calls=False,
+        stop=False,
+        max_tokens=9,
+        max_tokens_field="n",
+        echo_reasoning=False,
+        text_tool_calls=True,
     )
+    profile_fields = [field.name for field in fields(Profile)]
+    assert [field.name for field in fields(ProfileOverrides)] == profile_fields
+    config = ProviderConfig(base_url="http://x/v1", profile=overrides)
+    resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+    profile = make_provider(resolved, {}).profile
+    for name in profile_fields:
+        assert getattr(profile, name) == getattr(overrides, name)
+        assert getattr(profile, name) != getattr(Profile(), name)
 
 
 def test_the_environment_alone_can_configure_a_model() -> None:

@@ -3,6 +3,8 @@ from pathlib import Path
 from workflow_protocol import RoleStep, StartStep, ThreadContext, ThreadId
 from workflow_util_agent import build_thread_input
 
+WORKSPACE = "## Workspace\n\nYou work in the folder `.`, and all paths are relative to it."
+
 
 def context(*contents: str) -> ThreadContext:
     return ThreadContext(
@@ -16,14 +18,14 @@ def context(*contents: str) -> ThreadContext:
 
 
 def test_a_new_thread_is_its_task_and_workspace() -> None:
-    assert build_thread_input(context()) == "## Task\n\nWrite it.\n\n## Workspace\n\n/w/proj"
+    assert build_thread_input(context()) == f"## Task\n\nWrite it.\n\n{WORKSPACE}"
 
 
 def test_earlier_steps_come_with_their_content_and_the_latest_in_full() -> None:
     text = build_thread_input(context("first words", "second words"))
 
     assert text == (
-        "## Task\n\nWrite it.\n\n## Workspace\n\n/w/proj\n\n"
+        f"## Task\n\nWrite it.\n\n{WORKSPACE}\n\n"
         "## Progress\n\n2 steps done: role-1 → role-2\n\n"
         "## Earlier steps\n\n### Step 1: role-1\n\nfirst words\n\n"
         "## Latest step: role-2\n\nsecond words"

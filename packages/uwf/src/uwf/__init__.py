@@ -1,5 +1,5 @@
 """Command line of United Workforce: setup, bundle, add, run, show."""
 
-from uwf._main import main
+from uwf._entry import main
 
 __all__ = ["main"]

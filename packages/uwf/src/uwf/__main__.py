@@ -2,6 +2,6 @@
 
 import sys
 
-from uwf._main import main
+from uwf._entry import main
 
 sys.exit(main())

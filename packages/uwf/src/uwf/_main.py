@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 
 from uwf._errors import Failed, UsageError
 from uwf._output import Output
@@ -21,8 +24,14 @@ _EXIT_CODES = (
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def run_command(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Ctrl-C, SIGTERM and SIGHUP raise on."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal can't show is escaped
+            stream.reconfigure(errors="backslashreplace")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGHUP, _interrupt)
     arguments = _parser().parse_args(argv)
     output = Output(json=arguments.json)
     if arguments.home is not None:
@@ -44,13 +53,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (WorkflowError, OSError) as error:
         _report(output, error)
         return 1
-    except KeyboardInterrupt:
-        output.say("uwf: cancelled")
-        return 130
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Let a polite end be the same as Ctrl-C, whatever handles that just now."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):
+        raise KeyboardInterrupt
+    handler(number, frame)
 
 
 def _report(output: Output, error: Exception) -> None:
     message = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        message = f"{error.filename}: {error.strerror}"
     output.record({"error": {"type": type(error).__name__, "message": message}})
     output.say(f"uwf: {message}")
 
@@ -110,13 +126,19 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     sub = add("show", _show, "show a thread: its steps, values and cost")
-    sub.add_argument("thread", nargs="?", default="latest", help="an id, its beginning, or latest")
-    sub.add_argument("--turns", action="store_true", help="each model reply and tool result too")
+    _show_arguments(sub)
 
-    add("threads", _threads, "list the threads, newest first")
+    help = "threads: list, show, resume, answer, pause, cancel, fork, replay, request"
+    _thread_commands(commands.add_parser("thread", help=help, description=help), common)
 
-    sub = add("resume", _resume, "go on with a thread that was interrupted, failed or cancelled")
-    sub.add_argument("thread", nargs="?", default="latest", help="an id, its beginning, or latest")
+    sub = add("doctor", _doctor, "ask a model's endpoint what it can do")
+    sub.add_argument(
+        "target", nargs="?", default="default", metavar="SCENE", help="a scene, or a provider"
+    )
+    sub.add_argument("--write", action="store_true", help="keep the answers in workflow.yaml")
+    sub.add_argument(
+        "--timeout", type=float, default=60.0, metavar="S", help="seconds for each question"
+    )
 
     model = commands.add_parser("model", help="the embedded models: list, pull, serve")
     models = model.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -130,9 +152,80 @@ def _parser() -> argparse.ArgumentParser:
         if name != "list":
             sub.add_argument("model", nargs="?", help="default: the recommended one")
         if name == "serve":
-            sub.add_argument("--port", type=int, default=8080)
-            sub.add_argument("--threads", type=int)
+            sub.add_argument("--port", type=_port, default=8080, help="0 picks one (default: 8080)")
+            sub.add_argument(
+                "--threads", type=_count, metavar="N", help="default: all processors, up to 4"
+            )
     return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; give a number from 0 to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def _show_arguments(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("thread", nargs="?", default="latest", help="an id, its beginning, or latest")
+    sub.add_argument("--turns", action="store_true", help="each model reply and tool result too")
+
+
+def _thread_commands(group: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    threads = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(
+        name: str, command: Command, help: str, *, names_one: bool = False
+    ) -> argparse.ArgumentParser:
+        sub = threads.add_parser(
+            name, parents=[common], help=help, description=help, epilog=_EXIT_CODES
+        )
+        sub.set_defaults(command=command)
+        if names_one:
+            sub.add_argument("thread", help="an id, its beginning, or latest")
+        return sub
+
+    add("list", _thread_list, "list the threads, newest first")
+    _show_arguments(add("show", _show, "show a thread: its steps, values and cost"))
+
+    sub = add("resume", _thread_resume, "go on with a thread that did not complete")
+    sub.add_argument("thread", nargs="?", default="latest", help="an id, its beginning, or latest")
+    sub.add_argument("--fresh", action="store_true", help="begin the unfinished turn anew")
+    sub.add_argument(
+        "--bundle", type=Path, metavar="PATH", help="go on with this bundle or entry script instead"
+    )
+
+    sub = add("answer", _thread_answer, "answer a question of a thread", names_one=True)
+    sub.add_argument("key", nargs="?", help="which question, where there are several")
+    decision = sub.add_mutually_exclusive_group(required=True)
+    decision.add_argument("--approve", dest="approved", action="store_true", help="yes")
+    decision.add_argument("--deny", dest="approved", action="store_false", help="no")
+    sub.add_argument("--text", default="", help="what the model is told with it")
+
+    add("pause", _thread_pause, "suspend a running thread at once", names_one=True)
+    add("cancel", _thread_cancel, "end a thread as cancelled, at once", names_one=True)
+
+    sub = add(
+        "fork", _thread_fork, "make a thread that shares another's first steps", names_one=True
+    )
+    sub.add_argument("--at-step", type=int, metavar="N", help="keep N steps (default: all)")
+    sub.add_argument("--prompt", help="another task from here on")
+    sub.add_argument("--workspace", type=Path, metavar="DIR", help="another folder to work in")
+    sub.add_argument(
+        "--bundle", type=Path, metavar="PATH", help="go on with this bundle or entry script instead"
+    )
+
+    add("replay", _thread_replay, "carry a thread out again offline and compare", names_one=True)
+
+    sub = add(
+        "request", _thread_request, "print a request as it was sent to a model", names_one=True
+    )
+    sub.add_argument("number", type=int, help="which, the first being 1")
 
 
 # Each command's module is imported when it runs: `uwf --help` needs none of them.
@@ -141,7 +234,7 @@ def _parser() -> argparse.ArgumentParser:
 def _quickstart(arguments: argparse.Namespace, output: Output) -> int:
     from uwf._quickstart import quickstart
 
-    return quickstart(output, main, workspace=arguments.workspace, assume_yes=arguments.yes)
+    return quickstart(output, run_command, workspace=arguments.workspace, assume_yes=arguments.yes)
 
 
 def _setup(arguments: argparse.Namespace, output: Output) -> int:
@@ -181,10 +274,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     return run(output, arguments.workflow, arguments.prompt, arguments.workspace)
 
 
-def _resume(arguments: argparse.Namespace, output: Output) -> int:
+def _thread_resume(arguments: argparse.Namespace, output: Output) -> int:
     from uwf._run import resume
 
-    return resume(output, arguments.thread)
+    return resume(output, arguments.thread, fresh=arguments.fresh, bundle=arguments.bundle)
 
 
 def _show(arguments: argparse.Namespace, output: Output) -> int:
@@ -193,10 +286,65 @@ def _show(arguments: argparse.Namespace, output: Output) -> int:
     return show(output, arguments.thread, turns=arguments.turns)
 
 
-def _threads(arguments: argparse.Namespace, output: Output) -> int:
+def _thread_list(arguments: argparse.Namespace, output: Output) -> int:
     from uwf._show import threads
 
     return threads(output)
+
+
+def _thread_answer(arguments: argparse.Namespace, output: Output) -> int:
+    from uwf._thread import answer
+
+    return answer(
+        output,
+        arguments.thread,
+        arguments.key,
+        approved=arguments.approved,
+        text=arguments.text,
+    )
+
+
+def _thread_pause(arguments: argparse.Namespace, output: Output) -> int:
+    from uwf._thread import pause
+
+    return pause(output, arguments.thread)
+
+
+def _thread_cancel(arguments: argparse.Namespace, output: Output) -> int:
+    from uwf._thread import cancel
+
+    return cancel(output, arguments.thread)
+
+
+def _thread_fork(arguments: argparse.Namespace, output: Output) -> int:
+    from uwf._thread import fork
+
+    return fork(
+        output,
+        arguments.thread,
+        at_step=arguments.at_step,
+        prompt=arguments.prompt,
+        workspace=arguments.workspace,
+        bundle=arguments.bundle,
+    )
+
+
+def _thread_replay(arguments: argparse.Namespace, output: Output) -> int:
+    from uwf._thread import replay
+
+    return replay(output, arguments.thread)
+
+
+def _thread_request(arguments: argparse.Namespace, output: Output) -> int:
+    from uwf._thread import request
+
+    return request(output, arguments.thread, arguments.number)
+
+
+def _doctor(arguments: argparse.Namespace, output: Output) -> int:
+    from uwf._doctor import doctor
+
+    return doctor(output, arguments.target, write=arguments.write, timeout_s=arguments.timeout)
 
 
 def _model_list(arguments: argparse.Namespace, output: Output) -> int:

@@ -17,7 +17,7 @@ class Output:
 
     def data(self, value: object, text: str) -> None:
         """Print a command's result: `value` for programs, `text` for people."""
-        print(to_json(value) if self.json else text, flush=True)
+        print(to_json(value) if self.json else printable(text), flush=True)
 
     def record(self, value: object) -> None:
         """Print one JSON line of several; nothing for people, who have the progress view."""
@@ -26,12 +26,22 @@ class Output:
 
     def say(self, text: str) -> None:
         """Tell people something beside the result."""
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def to_json(value: object) -> str:
-    """One line of JSON."""
-    return msgspec.json.encode(value).decode()
+    """One line of JSON. What is no UTF-8, such as an odd file name, is escaped."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value))
+
+
+def printable(text: str) -> str:
+    """Text that can't steer a terminal: control characters but line ends and tabs are escaped."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else repr(each)[1:-1] for each in text
+    )
 
 
 def pretty(data: bytes | str) -> str:

@@ -50,7 +50,7 @@ class _Stepper:
         self._output.say(f"\n$ uwf {shlex.join(words)}")
         code = self._main([*words, "--json"] if self._output.json else words)
         if code != 0:
-            raise Failed(code, f"`uwf {shlex.join(words)}` ended with exit code {code}")
+            raise Failed(code)  # the command has said why
 
 
 def _pull_if_absent(output: Output, step: _Stepper, *, assume_yes: bool) -> None:

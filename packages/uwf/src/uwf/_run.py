@@ -1,8 +1,9 @@
-"""`run` and `resume`: a thread from its start, or from where it stopped, to its end."""
+"""`run` and `thread resume`: a thread from its start, or from where it stopped, to its end."""
 
 from __future__ import annotations
 
-import signal
+import contextlib
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,27 +11,32 @@ from typing import cast
 
 import anyio
 
+from uwf._ask import ask_on_terminal
 from uwf._errors import UsageError
-from uwf._output import Output, pretty
+from uwf._limits import configured_limits
+from uwf._output import Output, pretty, printable
 from uwf._view import watching
 from uwf._workflows import open_bundle
 from workflow_cas import Store, content, open_store
 from workflow_execute import (
+    Asker,
     Engine,
-    Limits,
+    JournalMismatch,
+    ReplayedRequest,
+    StoredThread,
     ThreadResult,
     Workflow,
+    compare,
     find_thread,
     read_thread,
 )
-from workflow_protocol import Event, RoleFinished
+from workflow_protocol import Event, RoleFinished, WorkflowError
 from workflow_register import (
     Bundle,
     HasDefinition,
     check_name,
     find_home,
     keep_providers_open,
-    load_config,
     load_workflow,
     read_bundle,
     read_registered,
@@ -40,13 +46,12 @@ from workflow_register import (
 
 def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
-    task = sys.stdin.read() if prompt == "-" else prompt
-    if not task.strip():
-        raise UsageError("the prompt is empty; say what is to be done")
+    task = _task(prompt)
     if workspace is not None and not workspace.is_dir():
         raise UsageError(f"the workspace {str(workspace)!r} is not a folder")
 
     from_path = _as_path(workflow)
+    folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
         if from_path is not None:
@@ -56,60 +61,107 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
         archive = content(bundle.data)
         await store.commit([archive])
         return await engine.start(
-            _load(bundle), task, workspace=workspace, name=name, bundle=archive.hash
+            load(bundle), task, workspace=folder, name=name, bundle=archive.hash
         )
 
     return _run(output, go)
 
 
-def resume(output: Output, prefix: str) -> int:
-    """Go on with a thread, on the bundle that it began with."""
+def resume(output: Output, prefix: str, *, fresh: bool, bundle: Path | None) -> int:
+    """Go on with a thread, on the bundle that it began with or on another."""
+    other = open_bundle(bundle) if bundle is not None else None
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
         thread = await read_thread(store, await find_thread(store, prefix))
-        if thread.start.bundle is None:
-            raise UsageError(f"thread {thread.thread_id} has no bundle; resume it from Python")
-        bundle = read_bundle((await store.get(thread.start.bundle)).data)
-        return await engine.resume(_load(bundle), thread.thread_id)
+        if other is None:
+            workflow = await workflow_of(store, thread)
+            return await engine.resume(workflow, thread.thread_id, fresh=fresh)
+        archive = content(other.data)
+        await store.commit([archive])
+        result = await engine.resume(
+            load(other), thread.thread_id, fresh=fresh, bundle=archive.hash
+        )
+        if isinstance(result.error, JournalMismatch):
+            await _explain(output, engine, thread, result.error)
+        return result
 
     return _run(output, go)
 
 
+async def workflow_of(store: Store, thread: StoredThread) -> Workflow:
+    """Load the workflow that a thread was run with.
+
+    Raises:
+        UsageError: it was run from Python, without a bundle.
+    """
+    if thread.start.bundle is None:
+        raise UsageError(f"thread {thread.thread_id} has no bundle; use it from Python")
+    return load(read_bundle((await store.get(thread.start.bundle)).data))
+
+
+async def _explain(
+    output: Output, engine: Engine, thread: StoredThread, error: JournalMismatch
+) -> None:
+    """Say where a request differs from the recorded one, which the old bundle makes once more."""
+    if error.now is None:
+        return
+    step, made = len(thread.steps), dict[str, bytes]()
+
+    def keep(request: ReplayedRequest) -> None:
+        if request.step == step:
+            made[request.key] = request.data
+
+    try:
+        workflow = await workflow_of(engine.store, thread)
+        await engine.replay(workflow, thread.thread_id, on_request=keep)
+    except WorkflowError:
+        return  # the mismatch itself is told anyway
+    difference = compare(made.get(error.key, error.now), error.now)
+    if difference is not None:
+        output.say(f"uwf: {error.key}: {difference}")
+
+
 def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]]) -> int:
     home = find_home()
-    limits = Limits(max_steps=load_config(home).limits.max_steps)
+    limits = configured_limits(home)
 
-    async def main(observer: Callable[[Event], None]) -> ThreadResult | None:
-        """Give the result, or `None` when SIGTERM ended the run."""
-        result: ThreadResult | None = None
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(_cancel_on_sigterm, tasks.cancel_scope)
-            async with open_store(store_path(home)) as store, keep_providers_open():
-                engine = Engine(store, locks=home / "locks", limits=limits, observer=observer)
-                result = await go(engine, store)
-            tasks.cancel_scope.cancel()
-        return result
+    async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
+        async with open_store(store_path(home)) as store, keep_providers_open():
+            engine = Engine(
+                store, locks=home / "locks", limits=limits, observer=observer, asker=asker
+            )
+            return await go(engine, store)
 
     last_value = ""
-    with watching(sys.stderr) as show:
+    broken: OSError | None = None
+    with watching(sys.stderr) as view:
 
         def observe(event: Event) -> None:
-            nonlocal last_value
-            show(event)
-            output.record(event)
+            """Show an event. The thread goes on when nobody can read about it any more."""
+            nonlocal last_value, broken
             if isinstance(event, RoleFinished):
                 last_value = event.value
+            try:
+                if broken is None:
+                    view.show(event)
+                    output.record(event)
+            except OSError as error:
+                broken = error
 
         try:
-            result = anyio.run(main, observe)
+            asker = ask_on_terminal(view) if not output.json else None
+            result = anyio.run(main, observe, asker)
         except BaseExceptionGroup as group:
             raise _alone(group) from None
-    if result is None:
-        raise KeyboardInterrupt
+    if broken is not None:
+        raise broken
     if result.state == "completed" and last_value and not output.json:
-        print(pretty(last_value), flush=True)
+        print(printable(pretty(last_value)), flush=True)
+    if result.cause == "question":
+        output.say(f"`uwf thread answer {result.thread_id} --approve|--deny` answers")
     if result.state in {"failed", "suspended"}:
-        output.say(f"`uwf resume {result.thread_id}` goes on from here")
+        anew = "; with --fresh the unfinished turn begins anew" if result.state == "failed" else ""
+        output.say(f"`uwf thread resume {result.thread_id}` goes on from here{anew}")
     return result.return_code
 
 
@@ -121,14 +173,18 @@ def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return first
 
 
-async def _cancel_on_sigterm(
-    scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
-) -> None:
-    """A polite end, such as `timeout` and service managers ask for, is recorded like Ctrl-C."""
-    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
-        task_status.started()
-        async for _ in signals:
-            scope.cancel()
+def _task(prompt: str) -> str:
+    """The task: the argument itself, or for `-` what standard input holds."""
+    if prompt == "-" and sys.stdin is None:
+        raise UsageError("standard input is closed; give the prompt as an argument")
+    try:
+        data = sys.stdin.buffer.read() if prompt == "-" else os.fsencode(prompt)
+        task = data.decode()
+    except UnicodeError as error:
+        raise UsageError("the prompt is not UTF-8 text") from error
+    if not task.strip():
+        raise UsageError("the prompt is empty; say what is to be done")
+    return task
 
 
 def _as_path(workflow: str) -> Path | None:
@@ -138,8 +194,14 @@ def _as_path(workflow: str) -> Path | None:
     return path if is_path else None
 
 
-def _load(bundle: Bundle) -> Workflow:
-    found: HasDefinition = load_workflow(bundle)
+def load(bundle: Bundle) -> Workflow:
+    """Import the workflow of a bundle.
+
+    Raises:
+        UsageError: it is one of something else.
+    """
+    with contextlib.redirect_stdout(sys.stderr):  # standard output is for our own data
+        found: HasDefinition = load_workflow(bundle)
     if not isinstance(found, Workflow):
         raise UsageError("the entry's `run` was not made by workflow_execute.create_workflow")
     return found

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from uwf._errors import UsageError
 from uwf._model import choose, local_model
 from uwf._output import Output
-from workflow_register import config_path, environment_config, find_home, load_config, update_config
+from workflow_register import (
+    config_path,
+    effective_config,
+    environment_config,
+    find_home,
+    update_config,
+)
 
 Changes = Mapping[str, object]
 
@@ -44,7 +51,7 @@ def setup(
 
 def is_configured() -> bool:
     """Whether some model is configured, in the file or in the environment."""
-    return bool(load_config(find_home()).models or environment_config(os.environ).models)
+    return bool(effective_config(find_home()).models)
 
 
 def _endpoint(
@@ -52,13 +59,14 @@ def _endpoint(
 ) -> Changes:
     if not model:
         raise UsageError("--base-url needs --model: the endpoint's name of the model")
-    host = urlsplit(base_url).hostname
-    if not host:
+    where = urlsplit(base_url).netloc
+    if not where:
         raise UsageError(f"{base_url!r} is no URL; it looks like https://host/v1")
-    name = provider or ("openai" if host == "api.openai.com" else host.replace(".", "-"))
-    settings = {"kind": "openai", "base_url": base_url}
-    if api_key_env:
-        settings["api_key"] = f"${{{api_key_env}}}"
+    short = re.sub(r"[^a-z0-9]+", "-", where.rpartition("@")[2].lower()).strip("-")
+    name = provider or ("openai" if where == "api.openai.com" else short)
+    # An endpoint of the same name may have had another key: it must not go to this URL.
+    key = f"${{{api_key_env}}}" if api_key_env else None
+    settings = {"kind": "openai", "base_url": base_url, "api_key": key}
     return {"providers": {name: settings}, "models": {"default": f"{name}/{model}"}}
 
 
@@ -66,7 +74,7 @@ def _local(name: str) -> Changes:
     local_model()
     model = choose(name or None)
     return {
-        "providers": {"local": {"kind": "local"}},
+        "providers": {"local": {"kind": "local", "base_url": None, "api_key": None}},
         "models": {"default": f"local/{model.name}"},
     }
 

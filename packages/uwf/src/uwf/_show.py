@@ -1,8 +1,10 @@
-"""`show` and `threads`: what happened, read from the store."""
+"""`show` and `thread list`: what happened, read from the store."""
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
 import anyio
@@ -21,7 +23,7 @@ from workflow_execute import (
     read_thread,
     read_turn,
 )
-from workflow_protocol import Hash, ThreadId, Usage, WorkflowError
+from workflow_protocol import Hash, Question, ThreadId, Usage, WorkflowError
 from workflow_register import find_home, store_path
 
 
@@ -31,12 +33,14 @@ def show(output: Output, prefix: str, *, turns: bool) -> int:
     async def main() -> None:
         async with _store() as store:
             thread = await read_thread(store, await find_thread(store, prefix))
-            state = await _state(store, thread)
-            records = [await _turns(store, step.record.turn) for step in thread.steps]
-            unfinished = await _turns(store, thread.turn)
+            engine = _engine(store)
+            state = await engine.state(thread)
+            questions = await engine.questions(thread.thread_id)
+            records = [await _turns(store, step.turn) for step in thread.steps] if turns else []
+            unfinished = await _turns(store, thread.turn) if turns else []
         output.data(
-            _as_data(thread, state, records if turns else None),
-            _as_text(thread, state, [*records, unfinished] if turns else None),
+            _as_data(thread, state, questions, [*records, unfinished] if turns else None),
+            _as_text(thread, state, questions, [*records, unfinished] if turns else None),
         )
 
     anyio.run(main)
@@ -62,13 +66,13 @@ def _store() -> AbstractAsyncContextManager[Store]:
     path = store_path(find_home())
     if not path.exists():
         raise ThreadNotFound("latest")
-    return open_store(path)
+    return open_store(path, read_only=not os.access(path.parent, os.W_OK))
 
 
 async def _list_one(output: Output, store: Store, thread_id: ThreadId) -> None:
     try:
         thread = await read_thread(store, thread_id)
-        state = await _state(store, thread)
+        state = await _engine(store).state(thread)
     except WorkflowError as error:
         output.data(
             {"thread": thread_id, "state": "corrupt", "reason": str(error)},
@@ -90,12 +94,8 @@ async def _list_one(output: Output, store: Store, thread_id: ThreadId) -> None:
     )
 
 
-async def _state(store: Store, thread: StoredThread) -> str:
-    """The recorded state, but `interrupted` where a run left it at `running` and is gone."""
-    if thread.status.state != "running":
-        return thread.status.state
-    engine = Engine(store, locks=find_home() / "locks")
-    return "running" if await engine.is_running(thread.thread_id) else "interrupted"
+def _engine(store: Store) -> Engine:
+    return Engine(store, locks=find_home() / "locks")
 
 
 Record = dict[str, object]
@@ -105,12 +105,13 @@ async def _turns(store: Store, last: Hash | None) -> list[Record]:
     """The records of one turn, as data."""
     return [
         {
-            "key": record.key,
-            "effect": record.effect,
-            "at_ms": record.at_ms,
-            "result": None if data is None else _json_or_text(data),
+            "key": entry.record.key,
+            "kind": entry.record.kind,
+            "effect": entry.record.effect,
+            "at_ms": entry.record.at_ms,
+            "result": None if entry.data is None else _json_or_text(entry.data),
         }
-        for record, data in await read_turn(store, last)
+        for entry in await read_turn(store, last)
     ]
 
 
@@ -121,7 +122,12 @@ def _json_or_text(data: bytes) -> object:
         return data.decode("utf-8", "replace")
 
 
-def _as_data(thread: StoredThread, state: str, records: list[list[Record]] | None) -> Record:
+def _as_data(
+    thread: StoredThread,
+    state: str,
+    questions: Mapping[str, Question],
+    records: list[list[Record]] | None,
+) -> Record:
     steps: list[Record] = []
     for number, step in enumerate(thread.steps):
         data: Record = {
@@ -135,23 +141,38 @@ def _as_data(thread: StoredThread, state: str, records: list[list[Record]] | Non
         if records is not None:
             data["turn"] = records[number]
         steps.append(data)
-    return {
+    whole: Record = {
         "thread": thread.thread_id,
+        "origin": thread.origin,
         "workflow": thread.start.workflow,
         "bundle": thread.start.bundle,
         "state": state,
         "return_code": thread.status.return_code,
         "summary": thread.status.summary,
         "error": thread.status.error or None,
+        "role": thread.status.place or None,
+        "questions": [
+            {"key": key, "text": asked.text, "details": asked.details}
+            for key, asked in questions.items()
+        ],
         "prompt": thread.prompt,
         "workspace": thread.start.workspace,
         "started_at_ms": thread.start.at_ms,
         "usage": _total(thread),
+        "cost": _cost(thread),
         "steps": steps,
     }
+    if records is not None:
+        whole["unfinished_turn"] = records[-1]
+    return whole
 
 
-def _as_text(thread: StoredThread, state: str, records: list[list[Record]] | None) -> str:
+def _as_text(
+    thread: StoredThread,
+    state: str,
+    questions: Mapping[str, Question],
+    records: list[list[Record]] | None,
+) -> str:
     status = thread.status
     code = "" if status.return_code is None else f" (return code {status.return_code})"
     usage = _total(thread)
@@ -164,9 +185,17 @@ def _as_text(thread: StoredThread, state: str, records: list[list[Record]] | Non
         f"tokens     {usage.input_tokens} in ({usage.cached_tokens} cached), "
         f"{usage.output_tokens} out, {usage.calls} model calls",
     ]
+    if (cost := _cost(thread)) is not None:
+        lines.append(f"cost       {cost:.4f}")
+    if thread.origin is not None:
+        lines.append(f"origin     {thread.origin}, the first {thread.own_from} steps")
     if status.summary:
         kind = f"{status.error}: " if status.error else ""
-        lines.append(f"summary    {kind}{status.summary}")
+        place = f" (role {status.place})" if status.place and state == "failed" else ""
+        lines.append(f"summary    {kind}{status.summary}{place}")
+    for key, asked in questions.items():
+        lines += ["", f"question   {key}: {asked.text}"]
+        lines += [f"           {line}" for line in asked.details.splitlines()]
     for number, step in enumerate(thread.steps):
         lines += ["", *_step_lines(number, step)]
         if records is not None:
@@ -190,9 +219,17 @@ def _turn_lines(records: list[Record]) -> list[str]:
 
 
 def _result(record: Record) -> str:
-    if record["result"] is None:
+    if record["kind"] in {"question", "answer"}:
+        return f"{record['kind']} {msgspec.json.encode(record['result']).decode()}"
+    if record["result"] is None and record["kind"] == "intent":
         return "(started, outcome unknown)"
     return msgspec.json.encode(record["result"]).decode()
+
+
+def _cost(thread: StoredThread) -> float | None:
+    """What the steps cost, where their models had prices."""
+    micros = sum(step.record.charged_micros for step in thread.steps)
+    return micros / 1_000_000 if micros else None
 
 
 def _total(thread: StoredThread) -> Usage:

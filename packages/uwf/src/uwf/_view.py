@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TextIO
 
 from workflow_protocol import (
@@ -71,12 +72,12 @@ class Progress:
                 pass
         return None
 
-    def status(self) -> str:
-        """One line of what is going on."""
+    def status(self, width: int = _WIDTH) -> str:
+        """One line of what is going on; what comes last may be cut."""
         seconds = time.monotonic() - self.started
         tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
-        where = " · ".join(part for part in (self.role, self.round, self.now) if part)
-        return shorten(f"{where} · {tokens} · {seconds:.0f} s")
+        parts = (self.role, self.round, f"{seconds:.0f} s", tokens, self.now)
+        return shorten(" · ".join(part for part in parts if part), width)
 
 
 def _compact(arguments: str) -> str:
@@ -90,15 +91,23 @@ def shorten(text: str, width: int = _WIDTH) -> str:
     return flat if len(flat) <= width else f"{flat[: width - 1]}…"
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """Shows events; `quiet` keeps the screen still for the length of a block."""
+
+    show: Callable[[Event], None]
+    quiet: Callable[[], AbstractContextManager[None]]
+
+
 @contextmanager
-def watching(stream: TextIO) -> Generator[Callable[[Event], None]]:
-    """Show a thread's events while the block runs: call what this gives with each of them."""
+def watching(stream: TextIO) -> Generator[View]:
+    """Show a thread's events while the block runs."""
     progress = Progress()
     if stream.isatty():
-        with _live(progress, stream) as show:
-            yield show
+        with _live(progress, stream) as view:
+            yield view
     else:
-        yield lambda event: _print(progress.line(event), stream)
+        yield View(lambda event: _print(progress.line(event), stream), nullcontext)
 
 
 def _print(line: str | None, stream: TextIO) -> None:
@@ -107,7 +116,7 @@ def _print(line: str | None, stream: TextIO) -> None:
 
 
 @contextmanager
-def _live(progress: Progress, stream: TextIO) -> Generator[Callable[[Event], None]]:
+def _live(progress: Progress, stream: TextIO) -> Generator[View]:
     """Lines as they come, and below them one that changes: what goes on, tokens and time."""
     from rich.console import Console
     from rich.live import Live
@@ -115,15 +124,23 @@ def _live(progress: Progress, stream: TextIO) -> Generator[Callable[[Event], Non
 
     console = Console(file=stream, highlight=False)
     with Live(
-        get_renderable=lambda: Text(progress.status(), style="dim", no_wrap=True),
+        get_renderable=lambda: Text(progress.status(console.width - 1), style="dim", no_wrap=True),
         console=console,
         refresh_per_second=4,
         transient=True,
-    ):
+    ) as live:
 
         def show(event: Event) -> None:
             line = progress.line(event)
             if line is not None:
                 console.print(Text(line))
 
-        yield show
+        @contextmanager
+        def quiet() -> Generator[None]:
+            live.stop()
+            try:
+                yield
+            finally:
+                live.start()
+
+        yield View(show, quiet)

@@ -9,6 +9,7 @@ from typing_extensions import TypeForm
 
 from workflow_protocol import AdapterFn, RoleFn, SchemaMismatch, ThreadContext
 from workflow_reactor import (
+    Conversation,
     LlmFn,
     LlmProvider,
     LlmSource,
@@ -55,7 +56,7 @@ def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
 
 async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultSchema[T]) -> T:
     options = RequestOptions(response_format=response_format(result.json_schema, llm.profile))
-    messages = [system(_with_form(prompt, result)), user(build_thread_input(ctx))]
+    messages = Conversation([system(_with_form(prompt, result)), user(build_thread_input(ctx))])
     problem = ""
     for round in range(_ROUNDS):
         reply = await ask_model(

@@ -1,4 +1,4 @@
-"""`create_react_adapter`: a model, tools and a loop as an `AdapterFn`."""
+"""A model, tools and a loop: an `AdapterFn` that gives values, an `AgentFn` that gives text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from typing import TypeVar
 from typing_extensions import TypeForm
 
 from workflow_agent_react._calls import CallRunner
-from workflow_agent_react._dialect import DialectName, choose_dialect
+from workflow_agent_react._dialect import DialectName
+from workflow_agent_react._dialects import choose_dialect
+from workflow_agent_react._guards import Guard, all_of
+from workflow_agent_react._invoke import Invoker
 from workflow_agent_react._loop import react
+from workflow_agent_react._results import READ_RESULT, KeptResults, read_result_tool
 from workflow_agent_react._toolset import Toolset
-from workflow_protocol import AdapterFn, RoleFn, ThreadContext, WorkflowError
+from workflow_protocol import AdapterFn, AgentFn, RoleFn, ThreadContext, WorkflowError
 from workflow_reactor import (
     RESOLVE,
+    Conversation,
     LlmFn,
     LlmProvider,
     LlmSource,
@@ -31,6 +36,8 @@ from workflow_util_agent import build_thread_input
 
 T = TypeVar("T")
 
+MIN_RESULT_CHARS = 500
+
 
 class ReactConfigError(WorkflowError):
     """A `ReactAdapterConfig` that can't work."""
@@ -38,11 +45,11 @@ class ReactConfigError(WorkflowError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactAdapterConfig:
-    """What a ReAct adapter is made of.
+    """What a ReAct adapter or agent is made of.
 
     Raises:
         ReactConfigError: not exactly one of `provider` and `llm`, tools without a handler or
-            given twice, a tool called `resolve`, or no rounds.
+            given twice, a tool called `resolve` or `read_result`, or no rounds.
         ToolClash: two tools have one name.
     """
 
@@ -56,7 +63,9 @@ class ReactAdapterConfig:
     """Model calls in one turn of a role."""
     dialect: DialectName = "auto"
     max_result_chars: int = 16_000
-    """A longer tool result is cut in the middle."""
+    """A longer result is cut in the middle. Where a tool may have one, `read_result` reads on."""
+    guards: Sequence[Guard] = ()
+    """Judge each call before it runs, `resolve` included; combined as by `all_of`."""
 
     def __post_init__(self) -> None:
         if (self.provider is None) == (self.llm is None):
@@ -66,8 +75,10 @@ class ReactAdapterConfig:
         if self.tools and self.tool_handler is None:
             raise ReactConfigError("tools are given, but no `tool_handler` to run them")
         names = [tool.name for tool in self.all_tools.tools]
-        if RESOLVE in names:
-            raise ReactConfigError(f"{RESOLVE!r} is the adapter's own tool; rename yours")
+        for own in {RESOLVE, READ_RESULT}.intersection(names):
+            raise ReactConfigError(f"{own!r} is the adapter's own tool; rename yours")
+        if self.max_result_chars < MIN_RESULT_CHARS:
+            raise ReactConfigError(f"max_result_chars must be at least {MIN_RESULT_CHARS}")
         if self.max_rounds < 1:
             raise ReactConfigError(f"max_rounds is {self.max_rounds}; a turn needs at least one")
 
@@ -88,31 +99,81 @@ def create_react_adapter(config: ReactAdapterConfig) -> AdapterFn:
     Each round is one model call and there is none beside them. Nothing is opened before a role
     runs, so a module that calls this can be imported anywhere.
     """
-    source = config.llm if config.llm is not None else _llm_of(config.provider)
-    toolset = config.all_tools
+    parts = _Parts(config)
 
     def adapter(prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
         result = ResultSchema(schema)
-        offered = (*toolset.tools, result.tool())
 
         async def role(ctx: ThreadContext) -> T:
-            async with open_llm(source, ctx.journal.note) as llm:
-                dialect = choose_dialect(config.dialect, llm.profile, offered)
-                runner = CallRunner(
-                    ctx=ctx,
-                    tools={tool.name: tool for tool in offered},
-                    handler=toolset.handler,
-                    result=result,
-                    max_result_chars=config.max_result_chars,
-                )
-                messages = [system(dialect.system_text(prompt)), user(build_thread_input(ctx))]
-                return await react(
-                    ctx, llm, dialect, runner, messages, max_rounds=config.max_rounds
-                )
+            return await parts.turn(ctx, prompt, result, plain=False)
 
         return role
 
     return adapter
+
+
+def create_react_agent(config: ReactAdapterConfig) -> AgentFn:
+    """Give an agent that works with tools until it replies in plain text, which is its result.
+
+    The same loop as the adapter's. Dialects whose replies are all calls give the text by
+    `resolve`, and guards see the text as a call of `resolve` in every dialect.
+    """
+    parts = _Parts(config)
+    result = ResultSchema(str)
+
+    async def agent(ctx: ThreadContext, prompt: str) -> str:
+        return await parts.turn(ctx, prompt, result, plain=True)
+
+    return agent
+
+
+class _Parts:
+    """What a config comes to, made once."""
+
+    def __init__(self, config: ReactAdapterConfig) -> None:
+        self._config = config
+        self._source = config.llm if config.llm is not None else _llm_of(config.provider)
+        toolset = config.all_tools
+        self._handler = toolset.handler
+        self._tools = toolset.tools
+        # From the first request on or never: a tool that appears later would change the prefix.
+        self._can_read_on = any(
+            _may_be_longer(tool, config.max_result_chars) for tool in toolset.tools
+        )
+        if self._can_read_on:
+            self._tools = (*toolset.tools, read_result_tool(config.max_result_chars))
+        self._guard = all_of(*config.guards) if config.guards else None
+
+    async def turn(
+        self, ctx: ThreadContext, prompt: str, result: ResultSchema[T], *, plain: bool
+    ) -> T:
+        """One turn of a role."""
+        offered = (*self._tools, result.tool())
+        async with open_llm(self._source, ctx.journal.note) as llm:
+            dialect = choose_dialect(
+                self._config.dialect, llm.profile, offered, task=ctx.start.prompt, plain=plain
+            )
+            invoker = Invoker(
+                ctx=ctx,
+                tools={tool.name: tool for tool in offered},
+                handler=self._handler,
+                kept=KeptResults(
+                    self._config.max_result_chars,
+                    can_read_on=self._can_read_on,
+                ),
+                guard=self._guard,
+            )
+            runner = CallRunner(invoker=invoker, result=result)
+            messages = Conversation(
+                [system(dialect.system_text(prompt)), user(build_thread_input(ctx))]
+            )
+            return await react(
+                ctx, llm, dialect, runner, messages, max_rounds=self._config.max_rounds
+            )
+
+
+def _may_be_longer(tool: ToolDefinition, chars: int) -> bool:
+    return tool.max_result_chars is None or tool.max_result_chars > chars
 
 
 def _llm_of(provider: LlmProvider | None) -> LlmSource:

@@ -1,37 +1,19 @@
-"""Runs the calls of one reply: in order, reads together, every fault a result for the model."""
+"""Runs the calls of one reply: in order, reads together, `resolve` where it may end the role."""
 
 from __future__ import annotations
 
-import difflib
-import json
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import anyio
-import msgspec
 
-from workflow_protocol import (
-    Effect,
-    OutcomeUnknown,
-    SchemaMismatch,
-    Suspended,
-    ThreadContext,
-    ToolFinished,
-    ToolStarted,
-    WorkflowError,
-)
-from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, ToolHandler
+from workflow_agent_react._invoke import Invoker
+from workflow_agent_react._results import ToolResult
+from workflow_protocol import Effect, SchemaMismatch, Suspended, ToolFinished
+from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 
 T = TypeVar("T")
-
-
-class ToolResult(msgspec.Struct, frozen=True, array_like=True):
-    """What a call came to. The journal records it."""
-
-    ok: bool
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +25,10 @@ class Resolved(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRunner(Generic[T]):
-    """Everything it takes to run a role's calls."""
+    """Everything it takes to run the calls of one turn of a role."""
 
-    ctx: ThreadContext
-    tools: Mapping[str, ToolDefinition]
-    handler: ToolHandler
+    invoker: Invoker
     result: ResultSchema[T]
-    max_result_chars: int
 
     async def run(
         self, calls: Sequence[ToolCall], round: int
@@ -58,18 +37,43 @@ class CallRunner(Generic[T]):
 
         A `resolve` after a failed call is held back, so that the failure is not hidden. Calls
         after a valid one are skipped, and observers are told.
+
+        Raises:
+            Suspended: a person must answer first. Every question of the reply has been asked
+                then; calls after the first that waits have not run.
         """
         results: list[tuple[ToolCall, ToolResult]] = []
+        waiting: list[Suspended] = []
         for start, group in self._groups(calls):
+            if waiting:
+                await self._ask_ahead(group, round, start)
+                continue
             if group[0].name == RESOLVE:
-                outcome = self._resolve(group[0], results)
-                if isinstance(outcome, Resolved):
-                    await self._skip(calls[start + 1 :])
-                    return results, outcome
-                results.append((group[0], outcome))
+                outcomes = [await self._resolve(group[0], f"{round}/{start}", results)]
             else:
-                results += zip(group, await self._run_group(group, round, start), strict=True)
+                outcomes = await self._run_group(group, round, start)
+            for call, outcome in zip(group, outcomes, strict=True):
+                match outcome:
+                    case Resolved():
+                        await self._skip(calls[start + 1 :])
+                        return results, outcome
+                    case ToolResult():
+                        self.invoker.remember(call, outcome)
+                        results.append((call, outcome))
+                    case Suspended():
+                        waiting.append(outcome)
+        if waiting:
+            raise waiting[0]
         return results, None
+
+    @property
+    def tools(self) -> Mapping[str, ToolDefinition]:
+        """All that are offered."""
+        return self.invoker.tools
+
+    def text(self, result: ToolResult) -> str:
+        """A result in the words for the model, cut if it is long."""
+        return self.invoker.kept.shown(result.words())
 
     def _groups(self, calls: Sequence[ToolCall]) -> list[tuple[int, list[ToolCall]]]:
         """Neighbouring reads form a group that runs together; every other call is its own."""
@@ -85,18 +89,27 @@ class CallRunner(Generic[T]):
             joining = is_read
         return groups
 
-    def _resolve(
-        self, call: ToolCall, before: Sequence[tuple[ToolCall, ToolResult]]
-    ) -> Resolved[T] | ToolResult:
-        failed = next((each.name for each, result in before if not result.ok), None)
-        if failed is not None:
-            return ToolResult(
-                False,
-                f"not accepted, because {failed} failed in the same reply; "
-                "see its result, then call resolve again",
-            )
+    async def _resolve(
+        self, call: ToolCall, place: str, before: Sequence[tuple[ToolCall, ToolResult]]
+    ) -> Resolved[T] | ToolResult | Suspended:
+        for each, result in before:
+            if not result.ok and each.name != RESOLVE:
+                return ToolResult(
+                    False,
+                    f"not accepted, because {each.name} failed in the same reply; "
+                    "see its result, then call resolve again",
+                )
         try:
-            return Resolved(self.result.read_call(call))
+            value = self.result.read_call(call)
+            if self.invoker.guard is None:
+                return Resolved(value)
+            # Guards judge what was understood: the value, with its defaults.
+            valid = replace(call, arguments=_arguments(self.result, value), fault="")
+            verdict = await self.invoker.verdict(valid, place)
+            outcome = await self.invoker.carry_out(valid, place, verdict)
+            if isinstance(outcome, ToolResult) and outcome.ok:
+                return Resolved(self.result.read_json(outcome.text))
+            return outcome
         except SchemaMismatch as misfit:
             return ToolResult(
                 False, f"the result is not valid; mend it and resolve again:\n{misfit}"
@@ -104,13 +117,24 @@ class CallRunner(Generic[T]):
 
     async def _run_group(
         self, calls: Sequence[ToolCall], round: int, start: int
-    ) -> list[ToolResult]:
+    ) -> Sequence[ToolResult | Suspended]:
+        """Run calls together. As long as one of them may not start, none does."""
+        places = [f"{round}/{start + index}" for index in range(len(calls))]
+        verdicts = [
+            await self.invoker.verdict(call, place)
+            for call, place in zip(calls, places, strict=True)
+        ]
+        waiting = next((each for each in verdicts if isinstance(each, Suspended)), None)
+        if waiting is not None:
+            return [waiting] * len(calls)
         if len(calls) == 1:
-            return [await self._run_one(calls[0], round, start)]
-        results: dict[int, ToolResult] = {}
+            return [await self.invoker.carry_out(calls[0], places[0], verdicts[0])]
+        results: dict[int, ToolResult | Suspended] = {}
 
         async def run(index: int) -> None:
-            results[index] = await self._run_one(calls[index], round, start + index)
+            results[index] = await self.invoker.carry_out(
+                calls[index], places[index], verdicts[index]
+            )
 
         try:
             async with anyio.create_task_group() as group:
@@ -120,73 +144,20 @@ class CallRunner(Generic[T]):
             raise group.exceptions[0] from group
         return [results[index] for index in range(len(calls))]
 
-    async def _run_one(self, call: ToolCall, round: int, index: int) -> ToolResult:
-        journal = self.ctx.journal
-        await journal.note(ToolStarted(name=call.name, arguments=call.arguments))
-        started = time.monotonic()
-        result = await self._recorded(call, f"tool/{round}/{index}")
-        elapsed_ms = int((time.monotonic() - started) * 1000)
-        await journal.note(
-            ToolFinished(
-                name=call.name, ok=result.ok, summary=result.text[:200], elapsed_ms=elapsed_ms
-            )
-        )
-        return result
-
-    async def _recorded(self, call: ToolCall, key: str) -> ToolResult:
-        tool = self.tools.get(call.name)
-        if tool is None:
-            return ToolResult(False, _unknown_tool(call.name, self.tools))
-        if call.fault:
-            known = json.dumps(tool.parameters.get("properties", {}))
-            return ToolResult(False, f"{call.fault}; the parameters are {known}")
-        try:
-            return await self.ctx.journal.run(
-                key, lambda: self._perform(tool, call), type=ToolResult, effect=tool.effect
-            )
-        except OutcomeUnknown as unknown:
-            return ToolResult(False, str(unknown))
-
-    async def _perform(self, tool: ToolDefinition, call: ToolCall) -> ToolResult:
-        """Run the handler. Its exceptions become results, cancellation never does."""
-        try:
-            with anyio.move_on_after(tool.timeout_s):
-                text = await self.handler(call, self.ctx)
-                return ToolResult(True, shorten(text, self.max_result_chars))
-        except Suspended:
-            raise
-        except Exception as error:  # noqa: BLE001 - a tool may raise anything; the model is told
-            return ToolResult(False, _words(error))
-        return ToolResult(False, f"{tool.name} took longer than {tool.timeout_s:g} s")
+    async def _ask_ahead(self, calls: Sequence[ToolCall], round: int, start: int) -> None:
+        """Have a person asked about calls that can't run yet: the answers serve later."""
+        for index, call in enumerate(calls, start=start):
+            if call.name != RESOLVE:  # what it says may depend on the calls that wait
+                await self.invoker.verdict(call, f"{round}/{index}")
 
     async def _skip(self, calls: Sequence[ToolCall]) -> None:
         for call in calls:
-            await self.ctx.journal.note(
+            await self.invoker.ctx.journal.note(
                 ToolFinished(name=call.name, ok=False, summary="skipped: the role had resolved")
             )
 
 
-def shorten(text: str, max_chars: int) -> str:
-    """Cut the middle out of a long text and say how much is missing."""
-    if len(text) <= max_chars:
-        return text
-    half = max_chars // 2
-    missing = len(text) - 2 * half
-    return f"{text[:half]}\n[… {missing} characters left out …]\n{text[-half:]}"
-
-
-def canonical(arguments: str) -> str:
-    """Arguments with sorted keys and no spacing, to compare calls by."""
-    return json.dumps(json.loads(arguments), sort_keys=True, separators=(",", ":"))
-
-
-def _words(error: Exception) -> str:
-    """A `WorkflowError` is written for its reader; of others the type says half of it."""
-    text = str(error)
-    return text if isinstance(error, WorkflowError) and text else f"{type(error).__name__}: {text}"
-
-
-def _unknown_tool(name: str, tools: Mapping[str, ToolDefinition]) -> str:
-    near = difflib.get_close_matches(name, tools, n=len(tools), cutoff=0.6)
-    names = [*near, *(each for each in tools if each not in near)]
-    return f"there is no tool {name!r}; the tools are {', '.join(names)}"
+def _arguments(result: ResultSchema[T], value: T) -> str:
+    """The call of `resolve` that gives this value."""
+    encoded = result.schema.encode(value).decode()
+    return f'{{"value":{encoded}}}' if result.wrapped else encoded

@@ -1,17 +1,19 @@
 """Dialects: how tools are offered, how a reply becomes calls, and how results are shown.
 
 The loop knows only `Dialect`. `native` uses the endpoint's own tool calls; `json` has the model
-write one constrained object a turn, which models too small for tool calls manage.
+write one constrained object a turn, which models too small for tool calls manage. `xml` is in
+`_xml_dialect.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
+from workflow_agent_react._describe import tool_line
 from workflow_protocol import JsonObject
 from workflow_reactor import (
     RESOLVE,
@@ -22,6 +24,7 @@ from workflow_reactor import (
     RequestOptions,
     ToolCall,
     ToolDefinition,
+    assistant,
     find_json,
     make_call,
     response_format,
@@ -29,7 +32,9 @@ from workflow_reactor import (
     user,
 )
 
-DialectName = Literal["auto", "native", "json"]
+MAX_TASK_CHARS = 300
+
+DialectName = Literal["auto", "native", "json", "xml"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,51 +72,83 @@ class Dialect(Protocol):
         ...
 
 
-def choose_dialect(name: DialectName, profile: Profile, tools: Sequence[ToolDefinition]) -> Dialect:
-    """Make the dialect of that name; `auto` takes the one that the endpoint's profile names."""
-    chosen = profile.dialect if name == "auto" else name
-    return JsonDialect(tools, profile) if chosen == "json" else NativeDialect(tools)
+_NO_CALL = "Your reply has no tool call. Go on with a tool, or call `resolve` with the result."
 
 
 class NativeDialect:
-    """Tool calls of the endpoint itself."""
+    """Tool calls of the endpoint itself.
 
-    def __init__(self, tools: Sequence[ToolDefinition]) -> None:
-        self.offered: Sequence[ToolDefinition] = tuple(tools)
+    Args:
+        tools: `resolve` is the last.
+        plain: a reply without calls is the result, and `resolve` isn't offered.
+    """
+
+    def __init__(self, tools: Sequence[ToolDefinition], *, plain: bool = False) -> None:
+        self.offered: Sequence[ToolDefinition] = tuple(tools[:-1] if plain else tools)
+        self._plain = plain
 
     def system_text(self, prompt: str) -> str:
-        """The prompt, and that only `resolve` ends the role."""
+        """The prompt, and what ends the role."""
+        if self._plain:
+            return f"{prompt}\n\nWhen the task is done, reply with the result as plain text."
         return f"{prompt}\n\nWhen the task is done, call the tool `resolve` with the final result."
 
     def options(self, *, only_resolve: bool) -> RequestOptions:
-        """Tools by the model's choice; in the last round `resolve` alone."""
-        return RequestOptions(tool_choice=RESOLVE if only_resolve else "auto")
+        """Tools by the model's choice; in the last round `resolve` alone, or no tool."""
+        last = "none" if self._plain else RESOLVE
+        return RequestOptions(tool_choice=last if only_resolve else "auto")
 
     def read(self, reply: AssistantMessage, round: int) -> Turn:
-        """The reply's own tool calls."""
-        del round
-        problem = (
-            "Your reply has no tool call. Go on with a tool, or call `resolve` with the result."
-        )
-        return Turn(reply.message, reply.tool_calls, problem)
+        """The reply's own tool calls, or its text where that is the result."""
+        if reply.tool_calls:
+            return Turn(reply.message, reply.tool_calls)
+        if reply.finish == "length":
+            problem = "Your reply was cut off at the output limit. Write a shorter one."
+        elif not self._plain:
+            problem = _NO_CALL
+        elif reply.text.strip():
+            return Turn(reply.message, (text_result(reply.text, round),))
+        else:
+            problem = "Your reply is empty. Go on with a tool, or write the result."
+        return Turn(reply.message, (), problem)
 
     def show(self, results: Sequence[tuple[ToolCall, str]]) -> list[Message]:
-        """One tool message a call."""
-        return [tool_result(call, text) for call, text in results]
+        """One tool message a call; what is wrong with a plain result is said by the user."""
+        return [
+            user(text) if self._plain and call.name == RESOLVE else tool_result(call, text)
+            for call, text in results
+        ]
+
+
+_NEXT = (
+    f"Do the results above answer this? Then call {RESOLVE} with the answer. "
+    "Otherwise call a tool to find out more."
+)
 
 
 class JsonDialect:
-    """One JSON object a turn: `{"tool": <name>, "args": {…}}`, constrained where possible."""
+    """One JSON object a turn: `{"tool": <name>, "args": {…}}`, constrained where possible.
 
-    def __init__(self, tools: Sequence[ToolDefinition], profile: Profile) -> None:
+    Args:
+        tools: `resolve` is the last.
+        profile: whether the endpoint takes a schema for the reply.
+        task: what the thread is about; its beginning is repeated after each result.
+    """
+
+    def __init__(
+        self, tools: Sequence[ToolDefinition], profile: Profile, *, task: str = ""
+    ) -> None:
         self.offered: Sequence[ToolDefinition] = ()
         self._tools = tuple(tools)
-        self._any = response_format(_turn_schema(self._tools), profile)
-        self._resolve = response_format(_turn_schema(self._tools[-1:]), profile)
+        self._profile = profile
+        self._task = f"The task: {task.strip()[:MAX_TASK_CHARS]}\n" if task else ""
+        self._formats: dict[str, JsonObject | None] = {}
+        self._seen: set[tuple[str, str, str]] = set()
+        self._barred = ""
 
     def system_text(self, prompt: str) -> str:
         """The prompt, the tools with their parameters, and the form of a turn."""
-        tools = "\n".join(_tool_line(tool) for tool in self._tools)
+        tools = "\n".join(tool_line(tool) for tool in self._tools)
         return (
             f"{prompt}\n\n## How to work\n\n"
             "Each of your replies is one JSON object that calls one tool: "
@@ -121,11 +158,26 @@ class JsonDialect:
         )
 
     def options(self, *, only_resolve: bool) -> RequestOptions:
-        """The schema of a turn, as far as the endpoint takes one."""
-        return RequestOptions(response_format=self._resolve if only_resolve else self._any)
+        """The schema of a turn, as far as the endpoint takes one.
+
+        A tool that was just called in the same way and with the same result as before is left
+        out once: a model of half a billion parameters goes on calling it, whatever it is told.
+        """
+        leave_out = "every tool" if only_resolve else self._barred
+        if leave_out not in self._formats:
+            left = [
+                tool
+                for tool in self._tools
+                if tool.name == RESOLVE or not (only_resolve or tool.name == leave_out)
+            ]
+            self._formats[leave_out] = response_format(_turn_schema(left), self._profile)
+        return RequestOptions(response_format=self._formats[leave_out])
 
     def read(self, reply: AssistantMessage, round: int) -> Turn:
         """The one object in the text."""
+        message = text_message(reply)
+        if reply.tool_calls:  # an endpoint that finds calls in text took it for one of its own
+            return Turn(message, reply.tool_calls[:1])
         if reply.finish == "length":
             problem = "it was cut off at the output limit; write a shorter one"
         else:
@@ -134,29 +186,57 @@ class JsonDialect:
             except NotOneValue as error:
                 problem = str(error)
             else:
-                call = _as_call(value, round)
+                call = json_call(value, round)
                 if call is not None:
-                    return Turn(reply.message, (call,))
+                    return Turn(message, (call,))
                 problem = 'it needs the keys "tool" and "args"'
         return Turn(
-            reply.message,
+            message,
             (),
             f'Your reply is not one object {{"tool": …, "args": {{…}}}}: {problem}.',
         )
 
     def show(self, results: Sequence[tuple[ToolCall, str]]) -> list[Message]:
-        """One user message with the result."""
-        return [user("\n\n".join(f"Result of {call.name}:\n{text}" for call, text in results))]
+        """One user message with the result, the task again, and what there is to decide now."""
+        shown = [self._shown(call, text) for call, text in results]
+        return [user("\n\n".join([*shown, f"{self._task}{_NEXT}"]))]
+
+    def _shown(self, call: ToolCall, text: str) -> str:
+        pollable = any(tool.pollable for tool in self._tools if tool.name == call.name)
+        key = (call.name, call.arguments, text)
+        self._barred = call.name if key in self._seen and not pollable else ""
+        self._seen.add(key)
+        again = "\n(the same call gave the same result before)" if self._barred else ""
+        return f"Result of {call.name}:\n{text}{again}"
 
 
-def _as_call(value: object, round: int) -> ToolCall | None:
+def text_message(reply: AssistantMessage, text: str | None = None) -> Message:
+    """The reply as a turn of mere text, `text` in place of its own; fields to echo stay."""
+    if text is None and not reply.tool_calls:
+        return reply.message
+    data = reply.message.data
+    echo = {key: data[key] for key in data.keys() - {"role", "content", "tool_calls"}}
+    return assistant(reply.text if text is None else text, **echo)
+
+
+def text_result(text: str, round: int) -> ToolCall:
+    """A reply's text as a call of `resolve` whose schema is text."""
+    return make_call(RESOLVE, {"value": text}, round=round, index=0)
+
+
+def json_call(value: object, round: int) -> ToolCall | None:
+    """A call that is written as an object, under the names that models use for its two keys."""
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, Any]", value)
-    name = fields.get("tool")
-    if not isinstance(name, str) or "args" not in fields:
+    name = next((fields[key] for key in ("tool", "name") if key in fields), None)
+    arguments = [fields[key] for key in ("args", "arguments", "parameters") if key in fields]
+    if not isinstance(name, str) or not arguments:
         return None
-    return make_call(name, fields["args"], round=round, index=0)
+    (given, *_) = arguments
+    if not isinstance(given, str) or not given.lstrip().startswith("{"):
+        given = msgspec.json.encode(given).decode()  # a bare value, which `resolve` may take
+    return make_call(name, given, round=round, index=0)
 
 
 def _turn_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
@@ -190,38 +270,3 @@ def _renamed_refs(value: Any, tool: str) -> Any:
     if isinstance(value, list):
         return [_renamed_refs(item, tool) for item in cast("list[Any]", value)]
     return value
-
-
-def _tool_line(tool: ToolDefinition) -> str:
-    """`- name(path: string, limit?: integer): what it does`, then what needs more words."""
-    properties = cast("Mapping[str, JsonObject]", tool.parameters.get("properties", {}))
-    required = cast("Sequence[str]", tool.parameters.get("required", ()))
-    parts = [
-        f"{name}{'' if name in required else '?'}: {_type_words(schema)}"
-        for name, schema in properties.items()
-    ]
-    notes = "".join(
-        f"\n    {name}: {schema['description']}"
-        for name, schema in properties.items()
-        if "description" in schema
-    )
-    return f"- {tool.name}({', '.join(parts)}): {tool.description}{notes}"
-
-
-def _type_words(schema: JsonObject) -> str:
-    if "const" in schema:
-        return msgspec.json.encode(schema["const"]).decode()
-    if "enum" in schema:
-        return " | ".join(msgspec.json.encode(each).decode() for each in schema["enum"])
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if options:
-        return " | ".join(dict.fromkeys(_type_words(option) for option in options))
-    if schema.get("type") == "array":
-        return f"[{_type_words(schema.get('items', {}))}, …]"
-    if schema.get("type") == "object" and "properties" in schema:
-        inner = (f"{key}: {_type_words(each)}" for key, each in schema["properties"].items())
-        return "{" + ", ".join(inner) + "}"
-    ref = schema.get("$ref")
-    if isinstance(ref, str):
-        return ref.rpartition("/")[2]
-    return str(schema.get("type", "any"))

@@ -9,20 +9,29 @@ from workflow_agent_react._walk import Entry, IgnoreRules, scan
 from workflow_agent_react._workspace import Workspace
 
 MAX_LISTED = 300
+MAX_LISTED_CHARS = 15_000  # below an adapter's own cut, as for `read_file`
 DEFAULT_DEPTH = 3
+SMALL = 40
+"""So few lines are shown down to the default depth, whatever was asked: it saves rounds."""
 MAX_DEPTH = 20
 
 
 def list_files(workspace: Workspace, path: str = ".", *, depth: int = DEFAULT_DEPTH) -> str:
     """The paths below a folder, sorted; folders end in `/`, links say where they lead.
 
-    The upper levels are listed before the lower ones are begun, so a large tree is cut below.
+    A small tree is shown to the default depth at least. The upper levels are listed before the
+    lower ones are begun, so a large tree is cut below.
 
     Raises:
         ToolError: there is no such folder.
     """
     with told_to_the_model(workspace, path):
-        lines, hidden = _tree(workspace, workspace.relative(path), min(max(depth, 1), MAX_DEPTH))
+        start, depth = workspace.relative(path), min(max(depth, 1), MAX_DEPTH)
+        lines, hidden = _tree(workspace, start, depth)
+        if hidden and depth < DEFAULT_DEPTH:
+            deeper = _tree(workspace, start, DEFAULT_DEPTH)
+            if len(deeper[0]) <= SMALL:
+                lines, hidden = deeper
     if not lines:
         return f"({workspace.relative(path)} is empty)"
     shown = [lines[key] for key in sorted(lines)]
@@ -34,7 +43,7 @@ def list_files(workspace: Workspace, path: str = ".", *, depth: int = DEFAULT_DE
 def _tree(workspace: Workspace, start: str, depth: int) -> tuple[dict[tuple[str, ...], str], str]:
     lines: dict[tuple[str, ...], str] = {}
     pending = deque([(start, IgnoreRules.above(workspace, start), depth)])
-    closed = 0
+    closed = size = 0
     while pending:
         folder, rules, left = pending.popleft()
         try:
@@ -44,10 +53,12 @@ def _tree(workspace: Workspace, start: str, depth: int) -> tuple[dict[tuple[str,
                 raise
             continue
         for index, entry in enumerate(entries):
-            if len(lines) >= MAX_LISTED:
+            if len(lines) >= MAX_LISTED or size >= MAX_LISTED_CHARS:
                 unseen = len(entries) - index
                 return lines, f"{unseen} more in {folder!r}, and more below what is listed"
-            lines[tuple(entry.path.split("/"))] = _line(workspace, entry)
+            line = _line(workspace, entry)
+            lines[tuple(entry.path.split("/"))] = line
+            size += len(line) + 1
             if entry.kind == "folder" and left > 1:
                 pending.append((entry.path, rules.within(workspace, entry.path), left - 1))
             elif entry.kind == "folder":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from workflow_agent_react._calls import CallRunner, ToolResult, canonical
-from workflow_agent_react._dialect import Dialect, Turn
+from workflow_agent_react._calls import CallRunner
+from workflow_agent_react._dialect import Dialect
 from workflow_agent_react._repetition import Repetition
-from workflow_protocol import Effect, ThreadContext
+from workflow_protocol import ThreadContext
 from workflow_reactor import (
+    Conversation,
     LlmFn,
     MaxRoundsExceeded,
-    Message,
     NoProgress,
     ToolCall,
     ask_model,
@@ -21,6 +21,10 @@ from workflow_reactor import (
 T = TypeVar("T")
 
 WARN_ROUNDS_LEFT = 3
+DONE_BEFORE = (
+    "You have done this three times with the same result. Do something else, "
+    "or give the final result with what you know."
+)
 
 
 async def react(
@@ -28,7 +32,7 @@ async def react(
     llm: LlmFn,
     dialect: Dialect,
     runner: CallRunner[T],
-    messages: list[Message],
+    messages: Conversation,
     *,
     max_rounds: int,
 ) -> T:
@@ -39,7 +43,7 @@ async def react(
         NoProgress: the model repeats itself although it was told.
         ProviderError: the model could not be asked.
     """
-    repetition = Repetition()
+    repetition = Repetition(runner.tools)
     for round in range(max_rounds):
         left = max_rounds - round - 1
         reply = await ask_model(
@@ -56,46 +60,27 @@ async def react(
         results, resolved = await runner.run(turn.calls, round)
         if resolved is not None:
             return resolved.value
-        if turn.calls:
-            messages += dialect.show([(call, _text(result)) for call, result in results])
-        else:
-            messages.append(user(turn.problem))
-        match _judge(repetition, turn, results, runner):
-            case "stop":
-                raise NoProgress(
-                    "the model keeps making the same calls with the same results",
-                    messages=messages,
-                    rounds=round + 1,
-                )
-            case "tell":
-                messages.append(user("You have done this before, with the same result. Go on."))
-            case _:
-                pass
+        verdict = repetition.saw_turn(turn, results)
+        notes = [DONE_BEFORE] if verdict == "tell" else []
         if left == WARN_ROUNDS_LEFT:
-            messages.append(user(f"Only {left} replies are left. Call `resolve` in time."))
+            notes.append(f"Only {left} replies are left. Give the final result in time.")
+        if turn.calls:
+            shown = [(call, runner.text(result)) for call, result in results]
+            messages.extend(dialect.show(_with_notes(shown, notes)))
+        else:
+            messages.append(user("\n\n".join([turn.problem, *notes])))
+        if verdict == "stop":
+            raise NoProgress(
+                "the model keeps making the same calls with the same results",
+                messages=messages,
+                rounds=round + 1,
+            )
     raise MaxRoundsExceeded(
         f"the model did not resolve in {max_rounds} rounds", messages=messages, rounds=max_rounds
     )
 
 
-def _text(result: ToolResult) -> str:
-    return result.text if result.ok else f"Error: {result.text}"
-
-
-def _judge(
-    repetition: Repetition,
-    turn: Turn,
-    results: list[tuple[ToolCall, ToolResult]],
-    runner: CallRunner[T],
-) -> str:
-    """The worst that repetition has to say about this turn."""
-    verdicts = {"fine"}
-    if not turn.calls:
-        verdicts.add(repetition.saw("", "", turn.message.json.decode(), changes_things=False))
-    for call, result in results:
-        tool = runner.tools.get(call.name)
-        if tool is None or not tool.pollable:
-            changes = tool is not None and tool.effect is not Effect.READ
-            arguments = call.raw_arguments if call.fault else canonical(call.arguments)
-            verdicts.add(repetition.saw(call.name, arguments, result.text, changes_things=changes))
-    return max(verdicts, key=["fine", "tell", "stop"].index)
+def _with_notes(shown: list[tuple[ToolCall, str]], notes: list[str]) -> list[tuple[ToolCall, str]]:
+    """Results with notes at their end: some endpoints refuse a user's message after a tool's."""
+    call, text = shown[-1]
+    return [*shown[:-1], (call, "\n\n".join([text, *notes]))]

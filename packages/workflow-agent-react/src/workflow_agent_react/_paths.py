@@ -15,6 +15,7 @@ from workflow_agent_react._walk import walk
 from workflow_agent_react._workspace import NotRegular, Workspace
 
 _MAX_LOOKED_AT = 3_000
+_MAX_NAMED = 20
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def told_to_the_model(workspace: Workspace, path: str) -> Generator[None]:
     except NotRegular:
         raise ToolError(f"{path!r} is not a regular file but a pipe, socket or device") from None
     except IsADirectoryError:
-        raise ToolError(f"{path!r} is a folder; call list_files to see what is in it") from None
+        raise ToolError(_folder(workspace, path)) from None
     except FileNotFoundError:
         raise ToolError(_missing(workspace, path)) from None
     except NotADirectoryError:
@@ -34,6 +35,14 @@ def told_to_the_model(workspace: Workspace, path: str) -> Generator[None]:
         if error.errno == errno.ELOOP:
             raise ToolError(f"{path!r} is a link that leads in a circle") from None
         raise ToolError(f"{path!r}: {os.strerror(error.errno or errno.EIO)}") from error
+
+
+def _folder(workspace: Workspace, path: str) -> str:
+    entries = walk(workspace, workspace.relative(path))
+    files = [entry.path for entry in islice(entries, _MAX_LOOKED_AT) if entry.kind == "file"]
+    some = f"; files in it: {', '.join(map(repr, files[:_MAX_NAMED]))}" if files else ""
+    more = f" and {len(files) - _MAX_NAMED} more" if len(files) > _MAX_NAMED else ""
+    return f"{path!r} is a folder, give the path of a file{some}{more}"
 
 
 def _missing(workspace: Workspace, path: str) -> str:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Literal
+
+from workflow_agent_react._dialect import Turn
+from workflow_agent_react._results import ToolResult
+from workflow_protocol import Effect
+from workflow_reactor import ToolCall, ToolDefinition
+
+Verdict = Literal["fine", "tell", "stop"]
 
 REPEAT_LIMIT = 3
 """Seeing the same thing this often is told to the model; once more ends the role."""
@@ -11,13 +20,25 @@ REPEAT_LIMIT = 3
 class Repetition:
     """Counts what was seen. A new effect on the world makes old results worth asking for again."""
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Mapping[str, ToolDefinition]) -> None:
+        self._tools = tools
         self._seen: dict[tuple[str, str, str], int] = {}
         self._told = False
 
-    def saw(
-        self, name: str, arguments: str, result: str, *, changes_things: bool
-    ) -> Literal["fine", "tell", "stop"]:
+    def saw_turn(self, turn: Turn, results: Sequence[tuple[ToolCall, ToolResult]]) -> Verdict:
+        """Count a turn: its calls, or a reply without any. The worst of them is the verdict."""
+        if not turn.calls:
+            return self._saw("", "", turn.message.json.decode(), changes_things=False)
+        verdicts: set[Verdict] = {"fine"}
+        for call, result in results:
+            tool = self._tools.get(call.name)
+            if tool is None or not tool.pollable:
+                changes = tool is not None and tool.effect is not Effect.READ
+                arguments = call.raw_arguments if call.fault else canonical(call.arguments)
+                verdicts.add(self._saw(call.name, arguments, result.text, changes_things=changes))
+        return max(verdicts, key=["fine", "tell", "stop"].index)
+
+    def _saw(self, name: str, arguments: str, result: str, *, changes_things: bool) -> Verdict:
         """Count one call with its result, or (without a name) one reply without a call.
 
         Args:
@@ -37,3 +58,8 @@ class Repetition:
             self._told = True
             return "tell"
         return "stop" if count > REPEAT_LIMIT else "fine"
+
+
+def canonical(arguments: str) -> str:
+    """Arguments with sorted keys and no spacing, to compare calls by."""
+    return json.dumps(json.loads(arguments), sort_keys=True, separators=(",", ":"))

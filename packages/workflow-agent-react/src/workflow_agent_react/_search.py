@@ -23,12 +23,14 @@ from workflow_agent_react._workspace import Workspace
 
 MAX_MATCHES = 100
 MAX_MATCH_CHARS = 240
+MAX_SHOWN_CHARS = 15_000  # below an adapter's own cut, as for `read_file`
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
 """Larger files are not searched, which the result says."""
 SEARCH_S = 20.0
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_S = 0.1
 _MAX_PATTERN = 1_000
+_MAX_NAMES = 3_000
 _MAX_GLOBS = 100
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
 
@@ -36,6 +38,7 @@ _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
 @dataclass(slots=True)
 class _Found:
     lines: list[str] = field(default_factory=list[str])
+    chars: int = 0
     files: int = 0
     more: bool = False
     too_big: int = 0
@@ -77,7 +80,8 @@ async def search_files(
     """Lines that match, as `path:line: text`, and how much was searched.
 
     A pattern that isn't a valid regular expression, or matches nothing as one, is looked for
-    as plain text too; the result says so.
+    as plain text too, and one that matches nothing under a glob, in the other files; the result
+    says so. Small models choose globs that leave out what they look for.
 
     Args:
         root: opens the workspace; it is closed here.
@@ -98,7 +102,23 @@ async def search_files(
         again = await _search(root, plain, path=path, glob=glob)
         if again.lines:
             found, note = again, "(no match as a regular expression; these match as plain text)"
+    if not (found.lines or found.stopped) and glob:
+        found = await _search(root, grep, path=path, glob="")
+        if found.lines:
+            note = f"(no match in {glob!r}; these are in other files)"
+    if not (found.lines or note):
+        note = await to_thread.run_sync(_named_like, root, pattern)
     return _report(found, pattern, note)
+
+
+def _named_like(root: Callable[[], Workspace], pattern: str) -> str:
+    """Small models look for a file by its name."""
+    name = pattern.strip("*./ ").lower()
+    with root() as workspace:
+        entries = islice(walk(workspace, "."), _MAX_NAMES)
+        paths = [printable(entry.path) for entry in entries if entry.kind == "file"]
+    named = [path for path in paths if name and name in path.lower()][:5]
+    return f"(it is in the name of {', '.join(map(repr, named))}; call read_file)" if named else ""
 
 
 def _must_be_usable(pattern: str) -> None:
@@ -134,7 +154,7 @@ async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
     found.files += batch.files
     found.too_big += batch.too_big
     for number, line in hits:
-        if len(found.lines) >= MAX_MATCHES:
+        if len(found.lines) >= MAX_MATCHES or found.chars >= MAX_SHOWN_CHARS:
             found.more = True
             return
         file = bisect_right(batch.starts, number) - 1
@@ -143,6 +163,7 @@ async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
             text = text[:MAX_MATCH_CHARS] + " …"
         path = printable(batch.paths[file])
         found.lines.append(f"{path}:{number - batch.starts[file] + 1}: {text}")
+        found.chars += len(found.lines[-1]) + 1
 
 
 def _batches(root: Callable[[], Workspace], path: str, glob: str) -> Generator[_Batch]:
@@ -216,10 +237,10 @@ def _report(found: _Found, pattern: str, note: str) -> str:
     files = f"{found.files} file{'s' * (found.files != 1)}"
     if found.more:
         end.append(
-            f"(the first {MAX_MATCHES} matches; narrow the pattern, path or glob for others)"
+            f"(the first {len(found.lines)} matches; narrow the pattern, path or glob for others)"
         )
     elif not found.lines:
-        end.append(f"no match for {pattern!r} in {files}")
+        end.append(f"no match for {pattern!r} in {files}; try another word, or read a likely file")
     else:
         count = len(found.lines)
         end.append(f"({count} matching line{'s' * (count != 1)} in {files} searched)")

@@ -4,6 +4,7 @@ WorkflowError
 ├── ToolDefinitionError    fix the tool's code: it can't be offered to a model
 ├── ToolClash              rename or drop one: two tools of one toolset have the same name
 ├── SandboxUnavailable     install bubblewrap, or ask for another sandbox mode
+├── McpError               start the MCP server, mend its settings, or install the extra `mcp`
 └── ToolError              tell the model: the call failed, the message says what to do next
     ├── BadArguments           the arguments don't fit the parameters
     └── OutsideWorkspace       the path leads out of the workspace
@@ -64,3 +65,13 @@ class SandboxUnavailable(WorkflowError):
         super().__init__(
             f"the sandbox is required, but {reason}; install bubblewrap or pass sandbox='auto'"
         )
+
+
+class McpError(WorkflowError):
+    """An MCP server can't be used. `server` is its description, `reason` says why."""
+
+    def __init__(self, server: object, reason: str) -> None:
+        self.server = server
+        self.reason = reason
+        where = getattr(server, "url", "") or " ".join(getattr(server, "command", ()))
+        super().__init__(f"the MCP server {where!r} can't be used: {reason}")

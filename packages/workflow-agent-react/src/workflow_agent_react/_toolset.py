@@ -147,6 +147,7 @@ def tool(
     effect: Effect = Effect.UNSAFE,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
+    max_result_chars: int | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[..., object]], Toolset]: ...
 
@@ -158,6 +159,7 @@ def tool(
     effect: Effect = Effect.UNSAFE,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
+    max_result_chars: int | None = None,
     name: str | None = None,
 ) -> Toolset | Callable[[Callable[..., object]], Toolset]:
     """Make a toolset of one typed function. Usable as `@tool` and as `@tool(effect=…)`.
@@ -174,6 +176,8 @@ def tool(
         effect: what running it twice would mean. It decides what happens after a crash.
         timeout_s: seconds that one call may take; `None` for no limit.
         pollable: the same call with the same result is normal, no sign of going in circles.
+        max_result_chars: the most that a result has. Where all tools say so, and it is no more
+            than an adapter shows, its roles aren't offered `read_result`.
         name: the name for the model; the function's own by default.
 
     Raises:
@@ -193,6 +197,8 @@ def tool(
             effect=effect,
             timeout_s=timeout_s,
             pollable=pollable,
+            max_result_chars=max_result_chars,
+            validated=True,
         )
         return Toolset((definition,), _Function(tool_name, fn, parameters, effect))
 

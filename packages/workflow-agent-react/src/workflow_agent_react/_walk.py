@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, Literal
 
 from workflow_agent_react._tool_errors import ToolError
 from workflow_agent_react._workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 _MAX_IGNORE_BYTES = 64 * 1024
 _MAX_DEPTH = 64
@@ -123,18 +124,19 @@ class IgnoreRules:
 
 def spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
     """The rules of these lines, without those that aren't valid patterns."""
+    from pathspec import GitIgnoreSpec  # here: a tenth of this package's import time
+
+    def is_valid(line: str) -> bool:
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            return False
+        return True
+
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
-        return GitIgnoreSpec.from_lines([line for line in lines if _is_valid(line)])
-
-
-def _is_valid(line: str) -> bool:
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
+        return GitIgnoreSpec.from_lines(filter(is_valid, lines))
 
 
 def is_tame(pattern: str) -> bool:

@@ -23,8 +23,14 @@ from workflow_agent_react._toolset import Toolset, tool
 from workflow_agent_react._workspace import Workspace
 from workflow_protocol import Effect, ThreadContext
 
+MAX_RESULT_CHARS = 16_000
+"""What each tool but `shell_exec` keeps to; the bounds are in their modules."""
+
+MIN_LINES = 40
+"""`read_file` shows so many at least: small models ask for one line at a time."""
+
 _Path = Annotated[str, Meta(description="File path in the workspace, such as src/app.py")]
-_Folder = Annotated[str, Meta(description="Folder in the workspace")]
+_Folder = Annotated[str, Meta(description="Folder in the workspace; . is all of it")]
 
 
 def workspace_tools(
@@ -72,7 +78,7 @@ def workspace_tools(
     return Toolset.combine(*toolsets)
 
 
-@tool(effect=Effect.READ)
+@tool(effect=Effect.READ, max_result_chars=MAX_RESULT_CHARS)
 def read_file(
     ctx: ThreadContext,
     path: _Path,
@@ -81,35 +87,38 @@ def read_file(
 ) -> str:
     """Read a text file. Each line is shown as number|text."""
     with Workspace(ctx.start.workspace) as workspace:
-        return _files.read_file(workspace, path, offset=offset, limit=limit)
+        lines = max(limit, MIN_LINES) if limit > 0 else limit
+        return _files.read_file(workspace, path, offset=offset, limit=lines)
 
 
-@tool(effect=Effect.READ)
+@tool(effect=Effect.READ, max_result_chars=MAX_RESULT_CHARS)
 def list_files(
     ctx: ThreadContext,
     path: _Folder = ".",
     depth: Annotated[int, Meta(description="Levels of folders")] = _listing.DEFAULT_DEPTH,
 ) -> str:
-    """List files and folders. Folders end in /."""
+    """List files and folders. Call it first, then read the file that fits the task."""
     with Workspace(ctx.start.workspace) as workspace:
         return _listing.list_files(workspace, path, depth=depth)
 
 
-@tool(effect=Effect.READ)
+@tool(effect=Effect.READ, max_result_chars=MAX_RESULT_CHARS)
 async def search_files(
     ctx: ThreadContext,
-    pattern: Annotated[str, Meta(description="Text or regular expression")],
+    pattern: Annotated[
+        str, Meta(description="A word of the task to look for, or a regular expression")
+    ],
     path: _Folder = ".",
-    glob: Annotated[str, Meta(description="Only these files, such as *.py")] = "",
+    glob: Annotated[str, Meta(description="Only files of these names; empty for all")] = "",
 ) -> str:
-    """Find lines in files. Gives path:line: text for each match."""
+    """Find lines that hold a word. Gives path:line: text for each match."""
     return await _search.search_files(
         partial(Workspace, ctx.start.workspace), pattern, path=path, glob=glob
     )
 
 
 # REPEATABLE: the same content again leaves the same file.
-@tool(effect=Effect.REPEATABLE)
+@tool(effect=Effect.REPEATABLE, max_result_chars=MAX_RESULT_CHARS)
 def write_file(
     ctx: ThreadContext,
     path: _Path,
@@ -121,7 +130,7 @@ def write_file(
 
 
 # UNSAFE: where `new` contains `old`, the same edit again would be made twice.
-@tool(effect=Effect.UNSAFE)
+@tool(effect=Effect.UNSAFE, max_result_chars=MAX_RESULT_CHARS)
 def patch_file(
     ctx: ThreadContext,
     path: _Path,

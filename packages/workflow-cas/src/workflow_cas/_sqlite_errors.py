@@ -26,7 +26,7 @@ def typed_errors(path: Path) -> Generator[None]:
         yield
     except (sqlite3.Error, OverflowError) as error:
         raise _typed(error, path) from error
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise StoreCorrupt(f"a row is not what was written: {error}", path=path) from error
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:

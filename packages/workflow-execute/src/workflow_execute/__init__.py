@@ -1,33 +1,61 @@
 """create_workflow and the engine that runs threads on a durable store."""
 
+from workflow_execute._budget import (
+    Budget,
+    Limits,
+    Price,
+    Spent,
+)
 from workflow_execute._engine import (
     Engine,
-    Limits,
-    Observer,
-    ThreadResult,
     run_workflow,
 )
 from workflow_execute._errors import (
+    AlreadyAnswered,
     BindingError,
+    ForkError,
     JournalMismatch,
+    LimitReached,
+    NotRecorded,
+    QuestionError,
     RoleValueError,
     ThreadBusy,
     ThreadNotCompleted,
     ThreadNotFound,
     ThreadNotResumable,
 )
+from workflow_execute._journal import (
+    Asker,
+)
 from workflow_execute._records import (
+    BranchRecord,
+    ShownState,
     StartRecord,
     StateRecord,
     StatusRecord,
     ThreadState,
     TurnRecord,
 )
+from workflow_execute._replay import (
+    Replay,
+    ReplayedRequest,
+)
+from workflow_execute._run import (
+    Observer,
+    ThreadResult,
+)
+from workflow_execute._sketch import (
+    Difference,
+    compare,
+)
+from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
 from workflow_execute._threads import (
+    JournalEntry,
     StoredStep,
     StoredThread,
     find_thread,
     list_threads,
+    read_attempts,
     read_thread,
     read_turn,
 )
@@ -37,17 +65,34 @@ from workflow_execute._workflow import (
 )
 
 __all__ = [
+    "AlreadyAnswered",
+    "Asker",
     "BindingError",
+    "BranchRecord",
+    "Budget",
+    "Decision",
+    "Difference",
     "Engine",
+    "ForkError",
+    "JournalEntry",
     "JournalMismatch",
+    "LimitReached",
     "Limits",
+    "NotRecorded",
     "Observer",
+    "Price",
+    "QuestionError",
+    "Replay",
+    "ReplayedRequest",
     "RoleValueError",
+    "ShownState",
+    "Spent",
     "StartRecord",
     "StateRecord",
     "StatusRecord",
     "StoredStep",
     "StoredThread",
+    "SupervisorFn",
     "ThreadBusy",
     "ThreadNotCompleted",
     "ThreadNotFound",
@@ -56,9 +101,12 @@ __all__ = [
     "ThreadState",
     "TurnRecord",
     "Workflow",
+    "compare",
+    "create_supervisor",
     "create_workflow",
     "find_thread",
     "list_threads",
+    "read_attempts",
     "read_thread",
     "read_turn",
     "run_workflow",

@@ -1,86 +1,43 @@
-"""The engine: runs threads and commits each step before the next role starts."""
+"""The engine: starts, resumes, forks, stops, answers and replays threads on a store."""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
-from filelock import FileLock, Timeout
 
-from workflow_cas import MemoryStore, RefMove, Store, content, node
-from workflow_execute._errors import ThreadBusy, ThreadNotCompleted, ThreadNotResumable
+from workflow_cas import MemoryStore, RefConflict, RefMove, Store, content, node
+from workflow_execute._budget import Budget, Limits
+from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, ThreadNotResumable
 from workflow_execute._ids import new_thread_id, now_ms
-from workflow_execute._journal import StoreJournal
+from workflow_execute._journal import Asker, StoreJournal, TurnRecords, TurnWriter
+from workflow_execute._locks import owning
 from workflow_execute._records import (
     FORMAT,
-    StartRecord,
-    StateRecord,
+    BranchRecord,
+    ShownState,
     StatusRecord,
-    ThreadState,
     TurnRecord,
 )
+from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
+from workflow_execute._run import Observer, Run, Surroundings, ThreadResult, context_of
+from workflow_execute._signals import Signal, Signals
+from workflow_execute._supervisor import SupervisorFn
 from workflow_execute._threads import StoredThread, read_thread, read_turn, thread_ref
-from workflow_execute._workflow import Workflow, encode_value
+from workflow_execute._workflow import Workflow
 from workflow_protocol import (
-    Completion,
+    Answer,
     Event,
     Hash,
-    RoleFinished,
-    RoleStep,
+    Question,
     StartStep,
-    Suspended,
     ThreadContext,
-    ThreadEnded,
     ThreadId,
-    ThreadStarted,
-    WorkflowError,
-    schema_of,
 )
 
-Observer = Callable[[Event], None]
-
-_log = logging.getLogger("workflow_execute")
-_COMMIT_GRACE_S = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a thread may take before it is suspended."""
-
-    max_steps: int = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadResult:
-    """How a run of a thread ended."""
-
-    thread_id: ThreadId
-    state: ThreadState
-    return_code: int
-    """0 completed (or the workflow's own code), 1 failed or suspended, 130 cancelled."""
-    summary: str
-    """The completion's summary, or the reason for any other state."""
-    steps: tuple[RoleStep, ...]
-    error: Exception | None = None
-    """What a role raised, for `failed`."""
-
-    @property
-    def value(self) -> object:
-        """The value of the last step.
-
-        Raises:
-            ThreadNotCompleted: the thread failed, was suspended or cancelled.
-        """
-        if self.state != "completed":
-            raise ThreadNotCompleted(
-                f"thread {self.thread_id} is {self.state}: {self.summary}"
-            ) from self.error
-        return self.steps[-1].meta
+_RETRY_S = 0.1
+STOP_TIMEOUT_S = 30.0
 
 
 class Engine:
@@ -92,6 +49,11 @@ class Engine:
             `None` where no other process can see the store.
         limits: for each thread.
         observer: hears every event. It must be quick; what it raises is logged and dropped.
+        asker: asks a person at once. Without one, or if it gives `None`, a question suspends the
+            thread until `answer` is called. It is asked one question at a time.
+        supervisor: looks at each thread after every `supervise_every` steps and may stop it: the
+            thread is then completed with return code 1 and the supervisor's reason.
+        supervise_every: in steps.
     """
 
     def __init__(
@@ -99,13 +61,24 @@ class Engine:
         store: Store,
         *,
         locks: Path | None = None,
-        limits: Limits = Limits(),
+        limits: Limits | None = None,
         observer: Observer | None = None,
+        asker: Asker | None = None,
+        supervisor: SupervisorFn | None = None,
+        supervise_every: int = 3,
     ) -> None:
         self.store = store
         self._locks = locks
-        self._limits = limits
-        self._observer = observer
+        self._limits = limits or Limits()
+        self._signals = Signals(store, watch=locks is not None)
+        self._around = Surroundings(
+            store=store,
+            signals=self._signals,
+            observer=observer,
+            asker=asker,
+            supervisor=supervisor,
+            supervise_every=supervise_every,
+        )
 
     async def start(
         self,
@@ -115,6 +88,9 @@ class Engine:
         workspace: Path | None = None,
         name: str = "workflow",
         bundle: Hash | None = None,
+        budget: Budget | None = None,
+        depth: int = 0,
+        parent_state: Hash | None = None,
     ) -> ThreadResult:
         """Begin a thread and run it until it completes, fails, is suspended or cancelled.
 
@@ -127,70 +103,320 @@ class Engine:
             workspace: the folder to work in; the current one if not given.
             name: what to call the workflow where people see it.
             bundle: the stored bundle that `workflow` came from.
+            budget: what it draws from together with others; one of its own if not given.
+            depth: how many threads are above this one.
+            parent_state: the state of the thread above from which it is started.
 
         Raises:
             NotADirectoryError: the workspace is not a folder.
             StoreError: the store failed; what was committed is kept.
         """
-        folder = await anyio.Path(workspace or Path.cwd()).resolve()
-        if not await folder.is_dir():
-            raise NotADirectoryError(f"the workspace {str(folder)!r} is not a folder; create it")
         thread_id = new_thread_id()
         ctx = ThreadContext(
             thread_id=thread_id,
-            start=StartStep(prompt=prompt, workspace=Path(folder), timestamp_ms=now_ms()),
+            start=StartStep(
+                prompt=prompt,
+                workspace=await _folder(workspace),
+                timestamp_ms=now_ms(),
+                parent_state=parent_state,
+            ),
+            depth=depth,
             bundle_hash=bundle,
         )
-        async with self._owning(thread_id):
-            run = _Run(self.store, workflow, self._limits, self._observer, ctx)
+        async with owning(self._locks, thread_id):
+            run = Run(self._around, workflow, budget or Budget(self._limits), ctx)
             await run.begin(name)
             return await run.to_the_end()
 
-    async def resume(self, workflow: Workflow, thread_id: ThreadId) -> ThreadResult:
+    async def resume(
+        self,
+        workflow: Workflow,
+        thread_id: ThreadId,
+        *,
+        fresh: bool = False,
+        bundle: Hash | None = None,
+        budget: Budget | None = None,
+    ) -> ThreadResult:
         """Go on with a thread where its last run ended, in the middle of a turn if need be.
 
         Recorded model replies and tool results are used again, not made again.
+
+        Args:
+            workflow: what to run: what the thread began with, or something else on purpose.
+            thread_id: the thread.
+            fresh: begin the unfinished turn anew. The earlier attempt stays in the record.
+            bundle: the stored bundle that `workflow` came from, if it is another than before.
+            budget: what it draws from together with others; one of its own if not given.
 
         Raises:
             ThreadNotFound: there is none of this id.
             ThreadBusy: it is being run elsewhere.
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
         """
-        async with self._owning(thread_id):
+        async with owning(self._locks, thread_id):
             stored = await read_thread(self.store, thread_id)
             if stored.status.state == "completed":
-                raise ThreadNotResumable(f"thread {thread_id} is completed; start a new one")
+                raise ThreadNotResumable(
+                    f"thread {thread_id} is completed; fork it or start a new one"
+                )
+            context_of(stored, workflow)  # before anything is written
+            if fresh and stored.turn is not None:
+                writer = TurnWriter(self.store, thread_ref(thread_id, "turn"), stored.turn)
+                await writer.append(TurnRecord(key="", at_ms=now_ms(), kind="attempt"))
+            if bundle is not None and bundle != stored.start.bundle:
+                await self._branch(stored, stored.head, thread_id, bundle=bundle)
+            stored = await read_thread(self.store, thread_id)
             ctx = context_of(stored, workflow)
-            run = _Run(self.store, workflow, self._limits, self._observer, ctx)
+            run = Run(self._around, workflow, budget or Budget(self._limits), ctx)
             await run.take_up(stored)
             return await run.to_the_end()
+
+    async def fork(
+        self,
+        thread_id: ThreadId,
+        *,
+        at_step: int | None = None,
+        prompt: str | None = None,
+        workspace: Path | None = None,
+        bundle: Hash | None = None,
+        name: str | None = None,
+    ) -> ThreadId:
+        """Make a thread that shares the first steps of another; `resume` runs it.
+
+        It takes the same few bytes however long the thread is.
+
+        Args:
+            thread_id: any thread, running or not.
+            at_step: how many steps to keep; all committed ones if not given.
+            prompt: the task from here on, if it is another.
+            workspace: the folder to work in, if it is another.
+            bundle: the stored bundle to go on with, if it is another.
+            name: what to call that.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+            ForkError: the thread has not so many steps.
+            NotADirectoryError: the workspace is not a folder.
+        """
+        stored = await read_thread(self.store, thread_id)
+        kept = len(stored.steps) if at_step is None else at_step
+        if not 0 <= kept <= len(stored.steps):
+            raise ForkError(
+                f"thread {thread_id} has {len(stored.steps)} steps; keep from 0 to as many"
+            )
+        parent = stored.head
+        if kept < len(stored.steps):
+            parent = (await self.store.get(stored.steps[kept].hash)).refs[0]
+        fork_id = new_thread_id()
+        await self._branch(
+            stored,
+            parent,
+            fork_id,
+            origin=thread_id,
+            reason=f"forked from {thread_id} after {kept} steps; resume it",
+            prompt=prompt,
+            workspace=await _folder(workspace) if workspace is not None else None,
+            bundle=bundle,
+            name=name,
+        )
+        return fork_id
+
+    async def pause(self, thread_id: ThreadId, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Suspend a thread, whoever runs it, at once; `resume` goes on.
+
+        A model call or tool that is at work is cancelled, its processes are killed.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+            ThreadNotResumable: it is completed.
+            ThreadBusy: its owner does not react within `timeout_s`.
+        """
+        await self._stop(thread_id, "pause", timeout_s)
+
+    async def cancel(self, thread_id: ThreadId, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """End a thread as cancelled, whoever runs it, at once.
+
+        A model call or tool that is at work is cancelled, its processes are killed.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+            ThreadNotResumable: it is completed.
+            ThreadBusy: its owner does not react within `timeout_s`.
+        """
+        await self._stop(thread_id, "cancel", timeout_s)
+
+    async def questions(self, thread_id: ThreadId) -> dict[str, Question]:
+        """Return what a thread waits to be told, by key.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+        """
+        stored = await read_thread(self.store, thread_id)
+        return TurnRecords.of(await read_turn(self.store, stored.turn)).pending
+
+    async def answer(self, thread_id: ThreadId, key: str | None, answer: Answer) -> int:
+        """Answer a question of a suspended thread, for good. `resume` goes on with it.
+
+        Args:
+            thread_id: the thread.
+            key: the question's; `None` where there is only one.
+            answer: what was decided.
+
+        Returns:
+            How many questions are left.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+            ThreadBusy: it is being run.
+            AlreadyAnswered: the question has an answer.
+            QuestionError: nothing is asked under this key, or several things and none is given.
+        """
+        async with owning(self._locks, thread_id, patience_s=5.0):
+            while True:
+                stored = await read_thread(self.store, thread_id)
+                entries = await read_turn(self.store, stored.turn)
+                pending = TurnRecords.of(entries).pending
+                if key is None and len(pending) != 1:
+                    raise QuestionError("", list(pending), "say which question is answered")
+                journal = StoreJournal(
+                    self.store,
+                    thread_ref(thread_id, "turn"),
+                    _unheard,
+                    entries=entries,
+                    last=stored.turn,
+                )
+                try:
+                    await journal.answer(next(iter(pending)) if key is None else key, answer)
+                except RefConflict:  # somebody else answered something at the same moment
+                    continue
+                return len(journal.pending)
+
+    async def replay(
+        self,
+        workflow: Workflow,
+        thread_id: ThreadId,
+        *,
+        on_request: Callable[[ReplayedRequest], None] | None = None,
+    ) -> Replay:
+        """Carry a thread out again from its records alone, and compare all that comes of it.
+
+        Nothing is performed and nothing is written.
+
+        Args:
+            workflow: what the thread was run with.
+            thread_id: the thread.
+            on_request: gets the bytes of each request as it is rebuilt.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+            ThreadNotResumable: the workflow has not the roles, or other schemas.
+            JournalMismatch: something else was asked for, or came out, than before.
+        """
+        return await replay_thread(self.store, workflow, thread_id, on_request)
 
     async def is_running(self, thread_id: ThreadId) -> bool:
         """Whether some process runs the thread now. A dead owner's lock is free at once."""
         if self._locks is None:
             return False
         try:
-            async with self._owning(thread_id):
+            async with owning(self._locks, thread_id, patience_s=0):
                 return False
         except ThreadBusy:
             return True
 
-    @asynccontextmanager
-    async def _owning(self, thread_id: ThreadId) -> AsyncGenerator[None]:
-        if self._locks is None:
-            yield
-            return
-        await anyio.Path(self._locks).mkdir(parents=True, exist_ok=True)
-        path = self._locks / f"{thread_id}.lock"
-        lock = FileLock(path, thread_local=False)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise ThreadBusy(thread_id) from None
-        try:
-            yield
-        finally:
-            lock.release()
+    async def state(self, stored: StoredThread) -> ShownState:
+        """The state of a thread: what is recorded, but `interrupted` where its process is gone."""
+        if stored.status.state != "running" or await self.is_running(stored.thread_id):
+            return stored.status.state
+        now = await read_thread(self.store, stored.thread_id)  # it may have ended meanwhile
+        return "interrupted" if now.status.state == "running" else now.status.state
+
+    async def _stop(self, thread_id: ThreadId, signal: Signal, timeout_s: float) -> None:
+        """Have the owner end the run, or if there is none, record the end."""
+        await read_thread(self.store, thread_id)
+        deadline = anyio.current_time() + timeout_s
+        wanted = ("cancelled", "") if signal == "cancel" else ("suspended", "paused")
+        while True:
+            here = self._signals.send_here(thread_id, signal)
+            try:
+                if not here:
+                    async with owning(self._locks, thread_id, patience_s=0):
+                        await self._mark_stopped(thread_id, signal)
+                        return
+            except ThreadBusy:
+                await self._signals.send(thread_id, signal)
+                if anyio.current_time() > deadline:
+                    raise
+            await anyio.sleep(_RETRY_S)
+            stored = await read_thread(self.store, thread_id)
+            if (stored.status.state, stored.status.cause) == wanted:
+                return
+
+    async def _mark_stopped(self, thread_id: ThreadId, signal: Signal) -> None:
+        """Record the end of a thread that nobody runs."""
+        stored = await read_thread(self.store, thread_id)
+        moves = await self._signals.removal(thread_id)
+        if stored.status.state == "completed":
+            await self.store.commit([], moves)
+            raise ThreadNotResumable(f"thread {thread_id} is completed")
+        cancelled = signal == "cancel"
+        status = node(
+            "status",
+            StatusRecord(
+                state="cancelled" if cancelled else "suspended",
+                at_ms=now_ms(),
+                return_code=130 if cancelled else 1,
+                summary="cancelled" if cancelled else "paused",
+                cause="" if cancelled else "paused",
+                place=stored.status.place,
+            ),
+        )
+        name = thread_ref(thread_id, "status")
+        await self.store.commit([status], [RefMove(name, stored.status_hash, status.hash), *moves])
+
+    async def _branch(
+        self,
+        stored: StoredThread,
+        parent: Hash,
+        thread_id: ThreadId,
+        *,
+        origin: ThreadId | None = None,
+        reason: str = "",
+        prompt: str | None = None,
+        workspace: Path | None = None,
+        bundle: Hash | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Put a `branch` after a node: as the head of a new thread, or of the same one."""
+        task = content(prompt) if prompt is not None else None
+        branch = node(
+            "branch",
+            BranchRecord(
+                format=FORMAT,
+                thread_id=thread_id,
+                at_ms=now_ms(),
+                origin=origin or "",
+                workflow=name,
+                prompt=task.hash if task else None,
+                workspace=str(workspace) if workspace else None,
+                bundle=bundle,
+            ),
+            [h for h in (parent, task.hash if task else None, bundle) if h],
+        )
+        same = origin is None
+        head = thread_ref(thread_id, "head")
+        moves = [RefMove(head, stored.head if same else None, branch.hash)]
+        objects = [*([task] if task else []), branch]
+        if not same:
+            status = node(
+                "status",
+                StatusRecord(
+                    state="suspended", at_ms=now_ms(), return_code=1, summary=reason, cause="forked"
+                ),
+            )
+            objects.append(status)
+            moves.append(RefMove(thread_ref(thread_id, "status"), None, status.hash))
+        await self.store.commit(objects, moves)
 
 
 async def run_workflow(
@@ -205,206 +431,23 @@ async def run_workflow(
     return await engine.start(workflow, prompt, workspace=workspace)
 
 
-def context_of(stored: StoredThread, workflow: Workflow) -> ThreadContext:
-    """Build the context of a stored thread, its values typed by the workflow's roles.
+async def _folder(workspace: Path | None) -> Path:
+    """The workspace as an absolute path.
 
     Raises:
-        ThreadNotResumable: the workflow has not the roles, or other schemas.
+        NotADirectoryError: it is not a folder.
     """
+    folder = await anyio.Path(workspace or Path.cwd()).resolve()
+    if not await folder.is_dir():
+        raise NotADirectoryError(f"the workspace {str(folder)!r} is not a folder; create it")
     try:
-        steps = tuple(
-            RoleStep(
-                role=step.record.role,
-                meta=schema_of(workflow.definition.role(step.record.role).schema).validate_json(
-                    step.value
-                ),
-                content=step.content,
-                content_hash=step.record.content,
-                timestamp_ms=step.record.at_ms,
-                usage=step.record.usage,
-            )
-            for step in stored.steps
-        )
-    except (KeyError, WorkflowError) as error:
-        raise ThreadNotResumable(
-            f"thread {stored.thread_id} does not fit this workflow: {error}"
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise NotADirectoryError(
+            f"the workspace {str(folder)!r} has a name that is not UTF-8; rename it"
         ) from error
-    return ThreadContext(
-        thread_id=stored.thread_id,
-        start=StartStep(
-            prompt=stored.prompt,
-            workspace=stored.workspace,
-            timestamp_ms=stored.start.at_ms,
-            parent_state=stored.start.parent_state,
-        ),
-        steps=steps,
-        depth=stored.start.depth,
-        bundle_hash=stored.start.bundle,
-    )
+    return Path(folder)
 
 
-class _Run:
-    """One run of one thread: the loop over `advance`, and what it commits."""
-
-    def __init__(
-        self,
-        store: Store,
-        workflow: Workflow,
-        limits: Limits,
-        observer: Observer | None,
-        ctx: ThreadContext,
-    ) -> None:
-        self._store = store
-        self._workflow = workflow
-        self._limits = limits
-        self._observer = observer
-        self._ctx = ctx
-        self._head: Hash | None = None
-        self._status: Hash | None = None
-        self._journal = self._new_journal()
-
-    async def begin(self, name: str) -> None:
-        """Commit the start of a new thread."""
-        ctx = self._ctx
-        prompt = content(ctx.start.prompt)
-        start = node(
-            "start",
-            StartRecord(
-                format=FORMAT,
-                thread_id=ctx.thread_id,
-                workflow=name,
-                prompt=prompt.hash,
-                workspace=str(ctx.start.workspace),
-                at_ms=ctx.start.timestamp_ms,
-                depth=ctx.depth,
-                bundle=ctx.bundle_hash,
-                parent_state=ctx.start.parent_state,
-            ),
-            [h for h in (prompt.hash, ctx.bundle_hash, ctx.start.parent_state) if h],
-        )
-        status = node("status", StatusRecord(state="running", at_ms=now_ms()))
-        await self._store.commit(
-            [prompt, start, status],
-            [self._move("head", None, start.hash), self._move("status", None, status.hash)],
-        )
-        self._head, self._status = start.hash, status.hash
-
-    async def take_up(self, stored: StoredThread) -> None:
-        """Take over a stored thread with the records of its unfinished turn."""
-        self._head, self._status = stored.head, stored.status_hash
-        records = await read_turn(self._store, stored.turn)
-        self._journal = self._new_journal(records, stored.turn)
-        await self._set_status(StatusRecord(state="running", at_ms=now_ms()))
-
-    async def to_the_end(self) -> ThreadResult:
-        """Run until the thread ends in one of its states, and record which."""
-        await self._note(
-            ThreadStarted(thread_id=self._ctx.thread_id, prompt=self._ctx.start.prompt)
-        )
-        error: Exception | None = None
-        try:
-            completion = await self._loop()
-            status = _status("completed", completion.return_code, completion.summary)
-        except Suspended as suspended:
-            status = _status("suspended", 1, suspended.reason)
-        except Exception as raised:  # noqa: BLE001 - whatever a role raises becomes a record
-            error = raised
-            status = _status("failed", 1, str(raised), error=type(raised).__name__)
-        except BaseException:  # cancellation, Ctrl-C: recorded, then raised on
-            with anyio.move_on_after(_COMMIT_GRACE_S, shield=True):
-                await self._end(_status("cancelled", 130, "cancelled"))
-            raise
-        await self._end(status)
-        return ThreadResult(
-            thread_id=self._ctx.thread_id,
-            state=status.state,
-            return_code=status.return_code or 0,
-            summary=status.summary,
-            steps=self._ctx.steps,
-            error=error,
-        )
-
-    async def _loop(self) -> Completion:
-        while True:
-            if len(self._ctx.steps) >= self._limits.max_steps:
-                raise Suspended(f"the limit of {self._limits.max_steps} steps is reached")
-            started = time.monotonic()
-            outcome = await self._workflow.advance(replace(self._ctx, journal=self._journal))
-            if isinstance(outcome, Completion):
-                return outcome
-            await self._commit(outcome, int((time.monotonic() - started) * 1000))
-
-    async def _commit(self, step: RoleStep, elapsed_ms: int) -> None:
-        """Write the step, publish it as the head and close the turn: one transaction."""
-        role = self._workflow.definition.role(step.role)
-        assert self._head is not None  # begin or take_up came first
-        value, words = content(encode_value(role, step.meta)), content(step.content)
-        turn = self._journal.last
-        record = StateRecord(
-            role=step.role,
-            step=len(self._ctx.steps),
-            parent=self._head,
-            value=value.hash,
-            content=words.hash,
-            at_ms=step.timestamp_ms,
-            elapsed_ms=elapsed_ms,
-            turn=turn,
-            child_thread=step.child_thread,
-            usage=step.usage,
-        )
-        state = node("state", record, [h for h in (self._head, value.hash, words.hash, turn) if h])
-        moves = [self._move("head", self._head, state.hash)]
-        if turn is not None:
-            moves.append(self._move("turn", turn, None))
-        await self._store.commit([value, words, state], moves)
-        self._head = state.hash
-        self._ctx = replace(self._ctx, steps=(*self._ctx.steps, step))
-        self._journal = self._new_journal()
-        await self._note(
-            RoleFinished(
-                role=step.role,
-                step=record.step,
-                value=value.text(),
-                usage=step.usage,
-                elapsed_ms=elapsed_ms,
-            )
-        )
-
-    async def _end(self, status: StatusRecord) -> None:
-        await self._set_status(status)
-        await self._note(
-            ThreadEnded(
-                thread_id=self._ctx.thread_id,
-                state=status.state,
-                return_code=status.return_code or 0,
-                summary=status.summary,
-            )
-        )
-
-    async def _set_status(self, status: StatusRecord) -> None:
-        stored = node("status", status)
-        if stored.hash != self._status:
-            await self._store.commit([stored], [self._move("status", self._status, stored.hash)])
-            self._status = stored.hash
-
-    def _new_journal(
-        self, records: Iterable[tuple[TurnRecord, bytes | None]] = (), last: Hash | None = None
-    ) -> StoreJournal:
-        ref = thread_ref(self._ctx.thread_id, "turn")
-        return StoreJournal(self._store, ref, self._note, records=records, last=last)
-
-    def _move(self, what: str, old: Hash | None, new: Hash | None) -> RefMove:
-        return RefMove(thread_ref(self._ctx.thread_id, what), old, new)
-
-    async def _note(self, event: Event) -> None:
-        if self._observer is not None:
-            try:
-                self._observer(event)
-            except Exception:  # noqa: BLE001 - whatever it raises, the thread goes on
-                _log.exception("an observer failed at %r", event)
-
-
-def _status(state: ThreadState, return_code: int, summary: str, *, error: str = "") -> StatusRecord:
-    return StatusRecord(
-        state=state, at_ms=now_ms(), return_code=return_code, summary=summary, error=error
-    )
+async def _unheard(event: Event) -> None:
+    del event

@@ -7,12 +7,21 @@ WorkflowError
 ├── ThreadBusy             another process (or task) runs this thread
 ├── ThreadNotCompleted     `ThreadResult.value` was asked of a thread that did not complete
 ├── ThreadNotResumable     it is completed already, or its definition no longer fits
-└── JournalMismatch        a replayed turn asked for something else than it did before
+├── ForkError              fix the step: the thread has not so many
+├── QuestionError          the thread asks nothing under this key
+│   └── AlreadyAnswered    it did, and somebody has answered
+├── JournalMismatch        a turn that is carried out again asks for something else than before
+│   └── NotRecorded        a replay came to something that was never done
+└── Suspended
+    └── LimitReached       raise the limit and resume
 """
 
 from __future__ import annotations
 
-from workflow_protocol import WorkflowError
+from collections.abc import Sequence
+
+from workflow_execute._sketch import Difference
+from workflow_protocol import Suspended, WorkflowError
 
 
 class BindingError(WorkflowError):
@@ -37,7 +46,9 @@ class ThreadBusy(WorkflowError):
 
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
-        super().__init__(f"thread {thread_id} is being run elsewhere; wait for it to end")
+        super().__init__(
+            f"thread {thread_id} is being run elsewhere; wait for it to end, pause or cancel it"
+        )
 
 
 class ThreadNotCompleted(WorkflowError):
@@ -48,9 +59,58 @@ class ThreadNotResumable(WorkflowError):
     """The thread can't go on."""
 
 
-class JournalMismatch(WorkflowError):
-    """A turn that is carried out again asked for something else than it did before."""
+class ForkError(WorkflowError):
+    """A thread can't be forked there."""
 
-    def __init__(self, key: str, reason: str) -> None:
+
+class QuestionError(WorkflowError):
+    """A thread asks nothing under this key; `pending` holds the keys that it asks."""
+
+    def __init__(self, key: str, pending: Sequence[str], message: str = "") -> None:
         self.key = key
-        super().__init__(f"the record of {key!r} can't be used for this turn: {reason}")
+        self.pending = tuple(pending)
+        known = f"it asks {', '.join(map(repr, pending))}" if pending else "it asks nothing"
+        super().__init__(f"{message or f'there is no question {key!r}'}; {known}")
+
+
+class AlreadyAnswered(QuestionError):
+    """The question has its answer, which can't be changed."""
+
+    def __init__(self, key: str, pending: Sequence[str]) -> None:
+        super().__init__(key, pending, f"the question {key!r} is answered already")
+
+
+class JournalMismatch(WorkflowError):
+    """A turn that is carried out again asked for something else than it did before.
+
+    `difference` says where, as far as that is known; `now` holds the bytes of the new request.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        reason: str,
+        difference: Difference | None = None,
+        *,
+        now: bytes | None = None,
+    ) -> None:
+        self.key = key
+        self.difference = difference
+        self.now = now
+        where = f": {difference}" if difference is not None else ""
+        super().__init__(f"the record of {key!r} can't be used for this turn: {reason}{where}")
+
+
+class NotRecorded(JournalMismatch):
+    """A replay came to something that was never done, so that it has no result."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key, "there is none")
+
+
+class LimitReached(Suspended):
+    """A limit of the thread is reached. `limit` names it; raise it and resume."""
+
+    def __init__(self, limit: str, reason: str) -> None:
+        self.limit = limit
+        super().__init__(reason)

@@ -2,18 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
+import anyio
+import anyio.lowlevel
 import msgspec
 
-from workflow_cas import RefMove, Store, Stored, content, node
-from workflow_execute._errors import JournalMismatch
+from workflow_cas import RefMove, Store, Stored, StoreError, content, node
+from workflow_execute._budget import Budget, Limits, Spent
+from workflow_execute._errors import AlreadyAnswered, JournalMismatch, LimitReached, QuestionError
 from workflow_execute._ids import now_ms
-from workflow_execute._records import TurnRecord
-from workflow_protocol import Answer, Effect, Event, Hash, OutcomeUnknown, Question, Suspended
+from workflow_execute._records import TurnKind, TurnRecord
+from workflow_execute._sketch import compare, find_difference, short_digest, sketch, sketch_start
+from workflow_execute._threads import JournalEntry
+from workflow_protocol import (
+    Answer,
+    Effect,
+    Event,
+    Hash,
+    Metered,
+    OutcomeUnknown,
+    Question,
+    Suspended,
+)
 
 T = TypeVar("T")
+
+_unwrap = msgspec.json.Decoder(list[list[list[msgspec.Raw]]])
+
+Note = Callable[[Event], Awaitable[None]]
+Asker = Callable[[str, Question], Awaitable[Answer | None]]
+"""Asks a person at once: the key and the question; `None` if nobody answers now."""
+
+
+_ADVICE = "resume with the model, tools and prompts it began with, or begin the turn anew (fresh)"
+
+
+@dataclass(slots=True)
+class TurnRecords:
+    """What is known of a turn, by key."""
+
+    results: dict[str, JournalEntry] = field(default_factory=dict[str, JournalEntry])
+    intents: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
+    questions: dict[str, Question] = field(default_factory=dict[str, Question])
+    answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
+
+    @classmethod
+    def of(cls, entries: Iterable[JournalEntry]) -> TurnRecords:
+        """Sort the entries of a turn, oldest first."""
+        known = cls()
+        for entry in entries:
+            key = entry.record.key
+            match entry.record.kind:
+                case "result":
+                    known.results[key] = entry
+                    known.intents.pop(key, None)
+                case "intent":
+                    known.intents[key] = entry.record
+                case "withdrawn":
+                    known.intents.pop(key, None)
+                case "question":
+                    known.questions[key] = msgspec.json.decode(entry.bytes, type=Question)
+                case "answer":
+                    known.answers[key] = msgspec.json.decode(entry.bytes, type=Answer)
+                case "attempt":
+                    pass
+        return known
+
+    @property
+    def pending(self) -> dict[str, Question]:
+        """The questions that nobody has answered yet."""
+        return {key: asked for key, asked in self.questions.items() if key not in self.answers}
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    record: TurnRecord
+    objects: tuple[Stored, ...]
+    written: bool = False
+    error: StoreError | None = None
+
+
+class TurnWriter:
+    """Appends records to the chain under one ref; those that wait together are one commit."""
+
+    def __init__(self, store: Store, ref: str, last: Hash | None) -> None:
+        self._store = store
+        self._ref = ref
+        self._queue: list[_Pending] = []
+        self._writing = anyio.Lock(fast_acquire=True)  # a commit is a checkpoint anyway
+        self.last = last
+
+    async def append(self, record: TurnRecord, *objects: Stored, wait: bool = False) -> None:
+        """Write a record with the objects that it needs, as a whole, even if this is cancelled.
+
+        Args:
+            record: the record, before it is known what precedes it.
+            objects: new objects; the last of them is the record's result.
+            wait: let others that are about to append join in.
+
+        Raises:
+            StoreError: it could not be written, and is not.
+        """
+        mine = _Pending(record, objects)
+        self._queue.append(mine)
+        with anyio.CancelScope(shield=True):
+            if wait:
+                await anyio.lowlevel.checkpoint()
+            async with self._writing:
+                if not mine.written and mine.error is None:
+                    await self._write_queue()
+        if mine.error is not None:
+            raise mine.error
+
+    async def _write_queue(self) -> None:
+        batch, self._queue = self._queue, []
+        objects: list[Stored] = []
+        last = self.last
+        for each in batch:
+            record = each.record if last else msgspec.structs.replace(each.record, first=True)
+            turn = node("turn", record, [h for h in (last, *(o.hash for o in each.objects)) if h])
+            objects += [*each.objects, turn]
+            last = turn.hash
+        try:
+            await self._store.commit(objects, [RefMove(self._ref, self.last, last)])
+        except StoreError as error:
+            for each in batch:
+                each.error = error
+            return
+        self.last = last
+        for each in batch:
+            each.written = True
 
 
 class StoreJournal:
@@ -22,25 +144,49 @@ class StoreJournal:
     Args:
         store: where the records go.
         ref: the name of the ref that points to the last record.
-        records: what earlier runs of this turn left, oldest first, with the bytes of each result.
-        last: the hash of the last of these.
         note: hears the events.
+        entries: what earlier runs of this turn left, oldest first.
+        last: the hash of the last of these.
+        asker: asks a person at once.
+        budget: what model calls draw from, in the name of `thread_id`.
     """
 
     def __init__(
         self,
         store: Store,
         ref: str,
-        note: Callable[[Event], Awaitable[None]],
+        note: Note,
         *,
-        records: Iterable[tuple[TurnRecord, bytes | None]] = (),
+        entries: Iterable[JournalEntry] = (),
         last: Hash | None = None,
+        asker: Asker | None = None,
+        budget: Budget | None = None,
+        thread_id: str = "",
     ) -> None:
-        self._store = store
-        self._ref = ref
         self._note = note
-        self._known = {record.key: (record, data) for record, data in records}
-        self.last = last
+        self._known = TurnRecords.of(entries)
+        self._writer = TurnWriter(store, ref, last)
+        self._asker = asker
+        self._asking = anyio.Lock()
+        self._budget = budget or Budget(Limits())
+        self._thread_id = thread_id
+        self._rounds = 0
+        self._performing = 0
+        self._last_size = 0
+        self.charged = Spent()
+        """What the turn counts against the limits."""
+        self.metered = False
+        """Whether any of its effects said what it took."""
+
+    @property
+    def last(self) -> Hash | None:
+        """The newest record."""
+        return self._writer.last
+
+    @property
+    def pending(self) -> Mapping[str, Question]:
+        """The questions that nobody has answered yet."""
+        return self._known.pending
 
     async def run(
         self,
@@ -51,50 +197,186 @@ class StoreJournal:
         effect: Effect = Effect.READ,
         digest: str = "",
         request: Callable[[], bytes] | None = None,
+        metered: Metered[T] | None = None,
     ) -> T:
         """See `Journal.run`."""
-        del request
-        known = self._known.get(key)
+        known = self._known.results.get(key)
         if known is not None:
-            record, data = known
-            if record.digest != digest:
-                raise JournalMismatch(key, "its input differs from what was recorded")
-            if data is not None:
-                return _decode(data, type)
+            check_input(known.record, digest, request, self._last_size)
+            self._last_size = known.record.size or self._last_size
+            value = decode(known.bytes, type)
+            if metered is not None:
+                self._rounds += 1
+                self._charge(metered, value)
+            return value
+        if effect is Effect.UNSAFE and key in self._known.intents:
+            check_input(self._known.intents[key], digest, request, self._last_size)
+            raise OutcomeUnknown(key)
+        record = self._describe(key, effect, digest, request)
+        reserved = self._reserve(metered) if metered is not None else None
+        try:
             if effect is Effect.UNSAFE:
-                raise OutcomeUnknown(key)
-        elif effect is not Effect.READ:
-            await self._append(TurnRecord(key=key, at_ms=now_ms(), effect=effect, digest=digest))
-        value = await perform()
-        result = content(_encode(value))
-        await self._append(
-            TurnRecord(key=key, at_ms=now_ms(), result=result.hash, effect=effect, digest=digest),
-            result,
-        )
+                await self._append(key, "intent", effect=effect, digest=record.digest)
+            value = await self._perform(key, perform, effect)
+        except BaseException:
+            if reserved is not None:
+                self._budget.release(reserved)
+            raise
+        if metered is not None and reserved is not None:
+            self._budget.release(reserved)
+            self._charge(metered, value)
+        record, objects = with_result(record, encode(value))
+        await self._writer.append(record, *objects, wait=self._performing > 0)
         return value
 
     async def ask(self, key: str, question: Question) -> Answer:
         """See `Journal.ask`."""
+        asked = self._known.questions.get(key)
+        if asked is not None and asked != question:
+            difference = compare(msgspec.json.encode(asked), msgspec.json.encode(question))
+            raise JournalMismatch(key, "another question was asked", difference)
+        if (answer := self._known.answers.get(key)) is not None:
+            return answer
+        if asked is None:
+            self._known.questions[key] = question
+            await self._append(key, "question", msgspec.json.encode(question), wait=True)
+        if self._asker is not None:
+            async with self._asking:
+                answer = await self._asker(key, question)
+            if answer is not None:
+                await self.answer(key, answer)
+                return answer
         raise Suspended(question.text, key=key)
+
+    async def answer(self, key: str, answer: Answer) -> None:
+        """Record a person's answer.
+
+        Raises:
+            AlreadyAnswered: the question has one.
+            QuestionError: nothing was asked under this key.
+        """
+        pending = self._known.pending
+        if key in self._known.answers:
+            raise AlreadyAnswered(key, list(pending))
+        if key not in pending:
+            raise QuestionError(key, list(pending))
+        await self._append(key, "answer", msgspec.json.encode(answer))
+        self._known.answers[key] = answer
 
     async def note(self, event: Event) -> None:
         """See `Journal.note`."""
         await self._note(event)
 
-    async def _append(self, record: TurnRecord, *objects: Stored) -> None:
-        """Chain a record to the last one. The store keeps commits in the order of the calls."""
-        previous = self.last
-        record = msgspec.structs.replace(record, previous=previous)
-        turn = node("turn", record, [h for h in (previous, record.result) if h is not None])
-        self.last = turn.hash
-        await self._store.commit([*objects, turn], [RefMove(self._ref, previous, turn.hash)])
+    async def _perform(self, key: str, perform: Callable[[], Awaitable[T]], effect: Effect) -> T:
+        self._performing += 1
+        try:
+            return await perform()
+        except Suspended:
+            # It asked before it did anything, so it may be begun again.
+            if effect is Effect.UNSAFE:
+                await self._append(key, "withdrawn")
+            raise
+        finally:
+            self._performing -= 1
+
+    def _describe(
+        self, key: str, effect: Effect, digest: str, request: Callable[[], bytes] | None
+    ) -> TurnRecord:
+        """What is recorded of an effect beside its result. Called before it is performed."""
+        size, drawn = 0, ""
+        if request is not None:
+            data = request()
+            digest = digest or hashlib.sha256(data).hexdigest()
+            size, drawn = len(data), sketch(data, sketch_start(self._last_size))
+            self._last_size = size
+        return TurnRecord(
+            key=key, at_ms=0, effect=effect, digest=short_digest(digest), size=size, sketch=drawn
+        )
+
+    def _reserve(self, metered: Metered[T]) -> Spent:
+        limit = self._budget.limits.max_rounds
+        if limit is not None and self._rounds >= limit:
+            raise LimitReached(
+                "max_rounds", f"the limit of {limit} model calls in one turn is reached"
+            )
+        reserved = self._budget.reserve(metered.model, metered.at_most)
+        self._rounds += 1
+        return reserved
+
+    def _charge(self, metered: Metered[T], value: T) -> None:
+        charged = self._budget.charge(metered.model, metered.used(value), metered.at_most)
+        self._budget.count(charged, thread_id=self._thread_id)
+        self.charged = self.charged.plus(charged)
+        self.metered = True
+
+    async def _append(
+        self,
+        key: str,
+        kind: TurnKind,
+        value: bytes | None = None,
+        *,
+        effect: Effect = Effect.READ,
+        digest: str = "",
+        wait: bool = False,
+    ) -> None:
+        raw = msgspec.UNSET if value is None else msgspec.Raw(value)
+        record = TurnRecord(
+            key=key, at_ms=now_ms(), kind=kind, effect=effect, digest=digest, value=raw
+        )
+        await self._writer.append(record, wait=wait)
 
 
-def _encode(value: object) -> bytes:
+def with_result(record: TurnRecord, data: bytes) -> tuple[TurnRecord, tuple[Stored, ...]]:
+    """Put a result into its record: JSON inside it, which saves an object, else as a content."""
+    if _is_json(data):
+        return msgspec.structs.replace(record, at_ms=now_ms(), value=msgspec.Raw(data)), ()
+    return msgspec.structs.replace(record, at_ms=now_ms()), (content(data),)
+
+
+def check_input(
+    record: TurnRecord, digest: str, request: Callable[[], bytes] | None, last_size: int
+) -> None:
+    """Make sure that a record is the answer to the same input.
+
+    Raises:
+        JournalMismatch: it isn't; says where the input first differs, as far as that is known.
+    """
+    if not digest and request is None:
+        same, data = not record.digest, None
+    elif request is not None and not digest:
+        data = request()
+        same = record.digest == short_digest(hashlib.sha256(data).hexdigest())
+    else:
+        same, data = record.digest == short_digest(digest), None
+    if same:
+        return
+    if request is None or not record.size:
+        raise JournalMismatch(record.key, f"its input is another one; {_ADVICE}")
+    data = request() if data is None else data
+    difference = find_difference(
+        data, size=record.size, sketched=record.sketch, start=sketch_start(last_size)
+    )
+    reason = f"its input is another one ({len(data)} bytes, recorded are {record.size}); {_ADVICE}"
+    raise JournalMismatch(record.key, reason, difference, now=data)
+
+
+def encode(value: object) -> bytes:
+    """A result as bytes."""
     return value if isinstance(value, bytes) else msgspec.json.encode(value)
 
 
-def _decode(data: bytes, type_: type[T]) -> T:
+def decode(data: bytes, type_: type[T]) -> T:
+    """A result from its bytes."""
     if type_ is bytes:
         return cast("T", data)
     return msgspec.json.decode(data, type=type_)
+
+
+def _is_json(data: bytes) -> bool:
+    """Whether the bytes are one JSON value that comes back from inside another as it is."""
+    try:
+        data.decode()
+        inside = b"[[[%s]]]" % data  # a record has it that deep, and depth is limited
+        return bytes(_unwrap.decode(inside)[0][0][0]) == data
+    except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError, IndexError):
+        return False

@@ -1,8 +1,12 @@
-"""What a thread leaves in the store. Payloads of nodes; each hash in them is in `refs` too.
+"""What a thread leaves in the store: the payloads of its nodes.
 
-thread/<id>/head    -> the last `state`, or the `start` before the first step
+thread/<id>/head    -> the last `state`; before the first step the `start`, or a `branch`
 thread/<id>/turn    -> the last `turn` record of the role that is at work; absent between steps
 thread/<id>/status  -> the `status` of the latest run
+signal/<id>         -> the `signal` that asks a running thread to pause or to stop; mostly absent
+
+A node's `refs` name what it needs, and payloads refer to them by their position: a hash is 64
+bytes, and a thread has a record for each model call and each tool call.
 """
 
 from __future__ import annotations
@@ -17,6 +21,11 @@ FORMAT = 1
 """Of the payloads below; a reader refuses a higher one."""
 
 ThreadState = Literal["running", "suspended", "failed", "completed", "cancelled"]
+ShownState = ThreadState | Literal["interrupted"]
+"""`interrupted` is a thread that was running when its process died."""
+Cause = Literal["", "question", "limit", "paused", "forked"]
+"""What a suspended thread waits for."""
+TurnKind = Literal["result", "intent", "withdrawn", "question", "answer", "attempt"]
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,33 +43,73 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     parent_state: Hash | None = None
 
 
+class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """From here on something is different. Node type `branch`; its first ref is what precedes it.
+
+    A fork begins with one, and a thread that is taken up with another bundle has one there.
+    """
+
+    format: int
+    thread_id: str
+    at_ms: int
+    origin: str = ""
+    """The thread that this one was forked from."""
+    workflow: str | None = None
+    prompt: Hash | None = None
+    workspace: str | None = None
+    bundle: Hash | None = None
+
+
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One step. Node type `state`."""
+    """One step. Node type `state`; its first ref is the state before, or the start."""
 
     role: str
     step: int
-    parent: Hash
-    """The state before, or the start."""
-    value: Hash
-    content: Hash
     at_ms: int
     elapsed_ms: int = 0
-    turn: Hash | None = None
-    """The last record of the turn's journal."""
+    value: int = 1
+    """The position of the role's value as JSON."""
+    content: int = 1
+    """The position of the role's words; the same as the value where it has no others."""
+    turn: int | None = None
+    """The position of the last record of the turn's journal."""
     child_thread: str | None = None
     usage: Usage = Usage()
+    charged_tokens: int | None = None
+    """What the step counts against limits, where that isn't its usage."""
+    charged_micros: int = 0
+    """The same in millionths of the currency of the price table."""
 
 
-class TurnRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One journal record of a role's turn. Node type `turn`; a chain by `previous`."""
+class TurnRecord(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={
+        "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
+        "sketch": "s", "value": "v", "first": "f",
+    },
+):  # fmt: skip
+    """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
+
+    `intent`: the effect is about to start. `withdrawn`: it didn't after all. `question`, `answer`:
+    what a person was asked and said. `attempt`: the turn is begun anew; what is before is history.
+    """
 
     key: str
     at_ms: int
-    result: Hash | None = None
-    """`None` is an intent: the effect was about to start."""
+    kind: TurnKind = "result"
     effect: Effect = Effect.READ
     digest: str = ""
-    previous: Hash | None = None
+    """The first 12 bytes of the input's digest, in base64."""
+    size: int = 0
+    """The bytes of the input, and `sketch` says what they were, roughly; see `_sketch`."""
+    sketch: str = ""
+    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """The result, if it is JSON; otherwise it is a content, and the last ref."""
+    first: bool = False
+    """There is no record before this one."""
 
 
 class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,3 +122,13 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The completion's summary, or the reason for any other state."""
     error: str = ""
     """The type of the exception, for `failed`."""
+    cause: Cause = ""
+    place: str = ""
+    """The role at work when it ended, for all but `completed`."""
+
+
+class SignalRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody asks of a running thread. Node type `signal`."""
+
+    signal: Literal["pause", "cancel"]
+    at_ms: int

@@ -1,4 +1,4 @@
-"""Reads threads out of a store: for resuming, showing and listing."""
+"""Reads threads out of a store: for resuming, replaying, showing and listing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_cas import Node, Store
+import msgspec
+
+from workflow_cas import Node, Store, StoreFormat
 from workflow_execute._errors import ThreadNotFound
-from workflow_execute._records import StartRecord, StateRecord, StatusRecord, TurnRecord
+from workflow_execute._records import (
+    FORMAT,
+    BranchRecord,
+    StartRecord,
+    StateRecord,
+    StatusRecord,
+    TurnRecord,
+)
 from workflow_protocol import Hash, ThreadId
 
 
@@ -22,6 +31,9 @@ class StoredStep:
     value: bytes
     """The role's value as JSON."""
     content: str
+    content_hash: Hash
+    turn: Hash | None
+    """The last record of the turn's journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +41,41 @@ class StoredThread:
     """A thread as it is stored."""
 
     thread_id: ThreadId
-    start_hash: Hash
+    head: Hash
+    """The last state; before the first step the start, or a branch."""
     start: StartRecord
+    """How it began, with what a fork or another bundle changed since."""
     prompt: str
     steps: tuple[StoredStep, ...]
+    own_from: int
+    """The first step that was made with this prompt, workspace and bundle."""
+    origin: ThreadId | None
+    """The thread that it was forked from."""
     status: StatusRecord
     status_hash: Hash
     turn: Hash | None
     """The last record of a turn that was begun and not committed."""
 
     @property
-    def head(self) -> Hash:
-        """The last state, or the start."""
-        return self.steps[-1].hash if self.steps else self.start_hash
-
-    @property
     def workspace(self) -> Path:
         """The folder that its roles work in."""
         return Path(self.start.workspace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """A record of a turn with its result."""
+
+    hash: Hash
+    record: TurnRecord
+    data: bytes | None
+    """The result; `None` for kinds that have none."""
+
+    @property
+    def bytes(self) -> bytes:
+        """The result of a kind that has one."""
+        assert self.data is not None
+        return self.data
 
 
 def thread_ref(thread_id: str, what: str) -> str:
@@ -82,61 +111,116 @@ async def read_thread(store: Store, thread_id: ThreadId) -> StoredThread:
 
     Raises:
         ThreadNotFound: there is none of this id.
-        StoreError: an object of it is missing or damaged.
+        StoreError: an object of it is missing or damaged, or a newer version wrote it.
     """
     refs = await store.refs(thread_ref(thread_id, ""))
     head = refs.get(thread_ref(thread_id, "head"))
     status = refs.get(thread_ref(thread_id, "status"))
     if head is None or status is None:
         raise ThreadNotFound(thread_id)
+    start, links = await _chain(store, head)
     states: list[Node] = []
-    current = (await store.get(head)).as_node()
-    while current.type == "state":
-        states.insert(0, current)
-        current = (await store.get(current.read(StateRecord).parent)).as_node()
-    start = current.read(StartRecord)
+    own_from, origin = 0, ""
+    for link in links:
+        if link.type == "state":
+            states.append(link)
+        else:
+            branch = link.read(BranchRecord)
+            start, origin = _changed(start, branch), branch.origin or origin
+            own_from = len(states)
     return StoredThread(
         thread_id=thread_id,
-        start_hash=current.hash,
+        head=head,
         start=start,
         prompt=(await store.get(start.prompt)).text(),
         steps=await _steps(store, states),
+        own_from=own_from,
+        origin=ThreadId(origin) if origin else None,
         status=(await store.get(status)).as_node().read(StatusRecord),
         status_hash=status,
         turn=refs.get(thread_ref(thread_id, "turn")),
     )
 
 
-async def read_turn(store: Store, last: Hash | None) -> list[tuple[TurnRecord, bytes | None]]:
-    """Read a turn's records, oldest first, each with the bytes of its result.
+async def read_turn(store: Store, last: Hash | None) -> list[JournalEntry]:
+    """Read the records of a turn's current attempt, oldest first.
 
-    An intent is left out once its result is there.
+    An intent is left out once it is known what came of it.
     """
-    records: list[TurnRecord] = []
-    while last is not None:
-        record = (await store.get(last)).as_node().read(TurnRecord)
-        records.insert(0, record)
-        last = record.previous
-    hashes = [record.result for record in records if record.result is not None]
-    data = {each.hash: each.data for each in await store.get_many(hashes)} if hashes else {}
-    done = {record.key for record in records if record.result is not None}
+    attempts = await read_attempts(store, last)
+    entries = attempts[-1] if attempts else []
+    settled = {each.record.key for each in entries if each.record.kind in {"result", "withdrawn"}}
     return [
-        (record, data[record.result] if record.result is not None else None)
-        for record in records
-        if record.result is not None or record.key not in done
+        each
+        for each in entries
+        if each.record.kind not in {"intent", "withdrawn"}
+        or (each.record.kind == "intent" and each.record.key not in settled)
     ]
 
 
+async def read_attempts(store: Store, last: Hash | None) -> list[list[JournalEntry]]:
+    """Read all records of a turn, oldest first, each attempt a list. The last one counts."""
+    nodes: list[Node] = []
+    while last is not None:
+        node = (await store.get(last)).as_node()
+        nodes.append(node)
+        last = None if node.read(TurnRecord).first else node.refs[0]
+    attempts: list[list[JournalEntry]] = [[]] if nodes else []
+    for node in reversed(nodes):
+        record = node.read(TurnRecord)
+        if record.kind == "attempt":
+            attempts.append([])
+            continue
+        data: bytes | None = None
+        if not isinstance(record.value, msgspec.UnsetType):
+            data = bytes(record.value)
+        elif record.kind == "result":
+            data = (await store.get(node.refs[-1])).data
+        attempts[-1].append(JournalEntry(hash=node.hash, record=record, data=data))
+    return attempts
+
+
+async def _chain(store: Store, head: Hash) -> tuple[StartRecord, list[Node]]:
+    """The start, and the nodes from the first after it up to the head."""
+    links: list[Node] = []
+    current = (await store.get(head)).as_node()
+    while current.type in {"state", "branch"}:
+        links.append(current)
+        current = (await store.get(current.refs[0])).as_node()
+    start = current.read(StartRecord)
+    if start.format > FORMAT:
+        raise StoreFormat(
+            f"thread {start.thread_id} has format {start.format} and this version reads {FORMAT}; "
+            "upgrade the packages"
+        )
+    return start, links[::-1]
+
+
+def _changed(start: StartRecord, branch: BranchRecord) -> StartRecord:
+    changes = {
+        name: value
+        for name in ("workflow", "prompt", "workspace", "bundle")
+        if (value := getattr(branch, name)) is not None
+    }
+    return msgspec.structs.replace(start, thread_id=branch.thread_id, **changes)
+
+
 async def _steps(store: Store, states: Sequence[Node]) -> tuple[StoredStep, ...]:
-    records = [state.read(StateRecord) for state in states]
-    hashes = [each for record in records for each in (record.value, record.content)]
+    records = [(state, state.read(StateRecord)) for state in states]
+    hashes = [
+        state.refs[position]
+        for state, record in records
+        for position in (record.value, record.content)
+    ]
     stored = {each.hash: each for each in await store.get_many(hashes)} if hashes else {}
     return tuple(
         StoredStep(
             hash=state.hash,
             record=record,
-            value=stored[record.value].data,
-            content=stored[record.content].text(),
+            value=stored[state.refs[record.value]].data,
+            content=stored[state.refs[record.content]].text(),
+            content_hash=state.refs[record.content],
+            turn=None if record.turn is None else state.refs[record.turn],
         )
-        for state, record in zip(states, records, strict=True)
+        for state, record in records
     )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from workflow_cas import content
 from workflow_execute._errors import BindingError, RoleValueError
 from workflow_execute._ids import now_ms
 from workflow_protocol import (
     AdapterBinding,
+    AdapterFn,
     Answer,
     Completion,
     Effect,
     Event,
     Journal,
+    Metered,
     ModelReplied,
     Question,
     Replied,
@@ -52,13 +55,18 @@ class Workflow:
         """
         role = next_role(self.definition, ctx)
         if role is None:
-            return self.definition.complete(ctx)
+            done = cast("object", self.definition.complete(ctx))
+            if not isinstance(done, Completion):
+                raise TypeError(
+                    f"`complete` of the workflow gave a {type(done).__name__}; return a Completion"
+                )
+            return done
         adapter = self.binding.overrides.get(role.name, self.binding.adapter)
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
-        value = await adapter(role.system_prompt, role.schema)(replace(ctx, journal=turn))
-        text = encode_value(role, value).decode()
-        words = text if turn.content is None else turn.content
+        given = await _carry_out(role, adapter, replace(ctx, journal=turn))
+        data, value = encode_value(role, given)
+        words = data.decode() if turn.content is None else turn.content
         return RoleStep(
             role=role.name,
             meta=value,
@@ -85,8 +93,29 @@ def create_workflow(definition: WorkflowDefinition, binding: AdapterBinding) -> 
     return Workflow(definition, binding)
 
 
-def encode_value(role: RoleDefinition[T], value: T) -> bytes:
-    """Encode a role's value, making sure that it can be read back.
+async def _carry_out(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadContext) -> T:
+    """Run a role's turn, telling apart what an adapter commonly gets wrong.
+
+    Raises:
+        RoleValueError: the adapter gave no function, or its function nothing to wait for.
+    """
+    turn = cast("object", adapter(role.system_prompt, role.schema))
+    if not callable(turn):
+        raise RoleValueError(
+            f"the adapter of {role.name!r} gave a {type(turn).__name__} where an async function "
+            "of the thread is due; an adapter is a plain `def` that returns an `async def`"
+        )
+    working = turn(ctx)
+    if not inspect.isawaitable(working):
+        raise RoleValueError(
+            f"the role function of {role.name!r} gave a {type(working).__name__} at once; "
+            "make it an `async def`"
+        )
+    return cast("T", await working)
+
+
+def encode_value(role: RoleDefinition[T], value: T) -> tuple[bytes, T]:
+    """Encode a role's value, and give it as it will be read back, now or after a resume.
 
     Raises:
         RoleValueError: it is not of the role's schema.
@@ -94,13 +123,12 @@ def encode_value(role: RoleDefinition[T], value: T) -> bytes:
     schema = schema_of(role.schema)
     try:
         data = schema.encode(value)
-        schema.validate_json(data)
+        return data, schema.validate_json(data)
     except (SchemaMismatch, TypeError, ValueError) as error:
         raise RoleValueError(
             f"the adapter of {role.name!r} returned a {type(value).__name__}, "
             f"which is not a {schema.title}: {error}"
         ) from error
-    return data
 
 
 @dataclass(slots=True)
@@ -120,9 +148,16 @@ class _TurnJournal:
         effect: Effect = Effect.READ,
         digest: str = "",
         request: Callable[[], bytes] | None = None,
+        metered: Metered[T] | None = None,
     ) -> T:
         return await self.inner.run(
-            key, perform, type=type, effect=effect, digest=digest, request=request
+            key,
+            perform,
+            type=type,
+            effect=effect,
+            digest=digest,
+            request=request,
+            metered=metered,
         )
 
     async def ask(self, key: str, question: Question) -> Answer:

@@ -79,7 +79,7 @@ def _provider(served: ServedModel) -> LlmProvider:
         profile=Profile(
             dialect=served.model.dialect,
             response_format="json_schema",
-            forced_tool_choice=False,  # the engine takes a named tool_choice and ignores it
+            forced_tool_choice="required",  # the engine takes a named one and ignores it
             text_tool_calls=True,
             max_tokens=_MAX_TOKENS,
         ),

@@ -47,9 +47,9 @@ async def pull(
 ) -> Path:
     """Fetch the weights of `model`, verify them, and return their path. May be called again.
 
-    Weights that are there are not fetched again. Of several processes that pull one model, one
-    fetches and the others wait. When cancelled it kills what it started; a download from a hub
-    leaves a `.part` file, which the next pull goes on from.
+    Weights that are there are verified, and fetched again only if they were damaged. Of several
+    processes that pull one model, one fetches and the others wait. When cancelled it kills what
+    it started; a download from a hub leaves a `.part` file, which the next pull goes on from.
 
     Args:
         cache: the folder to keep the weights in, by default `default_cache()`.
@@ -61,13 +61,11 @@ async def pull(
         CacheUnusable: the folder can't be created or written.
     """
     cache = cache or default_cache()
-    if is_present(model, cache):
-        return model_path(model, cache)
     meter = Meter(model.name, model.size_bytes, on_progress)
     try:
         await to_thread.run_sync(lambda: cache.mkdir(parents=True, exist_ok=True))
         async with _only_one(cache / f".{model.file_name}.lock", meter):
-            if not is_present(model, cache):
+            if not await _is_here(model, cache, meter):
                 await _pull_alone(model, cache, meter)
     except OSError as error:
         raise CacheUnusable(cache, error.strerror or str(error)) from error
@@ -88,6 +86,18 @@ def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        return False
+    return True
+
+
+async def _is_here(model: LocalModel, cache: Path, meter: Meter) -> bool:
+    """Whether the weights are there and whole. Damaged ones are removed."""
+    if not is_present(model, cache):
+        return False
+    path = model_path(model, cache)
+    try:
+        await _verify(str(path), model, path, meter)
+    except WrongHash:
         return False
     return True
 

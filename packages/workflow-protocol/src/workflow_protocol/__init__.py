@@ -28,6 +28,7 @@ from workflow_protocol._journal import (
     DirectJournal,
     Effect,
     Journal,
+    Metered,
     Question,
 )
 from workflow_protocol._role import (
@@ -42,6 +43,7 @@ from workflow_protocol._schema import (
     Schema,
     schema_of,
 )
+from workflow_protocol._scope import ScopedJournal
 from workflow_protocol._thread import (
     Completion,
     Hash,
@@ -84,6 +86,7 @@ __all__ = [
     "Hash",
     "Journal",
     "JsonObject",
+    "Metered",
     "ModelReplied",
     "OutcomeUnknown",
     "Question",
@@ -100,6 +103,7 @@ __all__ = [
     "Schema",
     "SchemaMismatch",
     "SchemaTypeError",
+    "ScopedJournal",
     "StartStep",
     "Suspended",
     "ThreadContext",

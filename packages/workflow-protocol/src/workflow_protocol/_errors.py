@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+_SHOWN_MISFITS = 10
+
 
 class WorkflowError(Exception):
     """The root of all errors that these packages raise on purpose."""
@@ -50,11 +52,17 @@ class SchemaTypeError(WorkflowError, TypeError):
 
 
 class SchemaMismatch(WorkflowError, ValueError):
-    """A JSON value does not fit the schema. `faults` has a path and a message for each misfit."""
+    """A JSON value does not fit the schema. `faults` has a path and a message for each misfit.
+
+    The message has a line for each of the first ten.
+    """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(map(str, self.faults)))
+        lines = [str(fault) for fault in self.faults[:_SHOWN_MISFITS]]
+        if len(self.faults) > _SHOWN_MISFITS:
+            lines.append(f"and {len(self.faults) - _SHOWN_MISFITS} more")
+        super().__init__("\n".join(lines))
 
 
 class RoutingError(WorkflowError):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from workflow_protocol._errors import Suspended
 from workflow_protocol._events import Event
+from workflow_protocol._usage import Usage
 
 T = TypeVar("T")
 
@@ -23,7 +24,8 @@ class Effect(StrEnum):
     READ = "read"
     """Changes nothing outside (or only costs money): simply done again."""
     REPEATABLE = "repeatable"
-    """Doing it again with the same idempotency key has no further effect."""
+    """Doing it again with the same idempotency key has no further effect. A key that is the same
+    each time is made of the thread's id, the number of steps so far and the journal key."""
     UNSAFE = "unsafe"
     """Must not happen twice: it is never done again by itself."""
 
@@ -43,6 +45,21 @@ class Answer:
 
     approved: bool
     text: str = ""
+    """Why, in the person's words."""
+    arguments: str = ""
+    """For a call that was asked about: a JSON object to run it with instead."""
+
+
+@dataclass(frozen=True, kw_only=True)  # with slots, `Metered[int](…)` can't be called
+class Metered(Generic[T]):
+    """What a model call may use and has used, for the limits of its thread."""
+
+    model: str
+    """The name that prices go by."""
+    at_most: Callable[[], Usage]
+    """The worst case: it is reserved before the call, and counted where the usage isn't known."""
+    used: Callable[[T], Usage]
+    """Reads the usage off the result."""
 
 
 class Journal(Protocol):
@@ -57,6 +74,7 @@ class Journal(Protocol):
         effect: Effect = Effect.READ,
         digest: str = "",
         request: Callable[[], bytes] | None = None,
+        metered: Metered[T] | None = None,
     ) -> T:
         """Perform once and record; return the recorded result ever after.
 
@@ -70,19 +88,27 @@ class Journal(Protocol):
             effect: what is done about it if the process dies while it runs.
             digest: names the input (a hash of the request), so that a replay whose input
                 differs is noticed instead of getting an answer to another question.
-            request: gives the bytes of that input, for a replay that shows or compares them.
-                It is called only then.
+            request: gives the bytes of that input, to show and compare them. It is called at
+                once or not at all.
+            metered: what the effect may use of the thread's limits.
 
         Raises:
             OutcomeUnknown: an `UNSAFE` effect was started before a crash and not recorded.
+            Suspended: a limit of the thread is reached; the effect was not begun.
         """
         ...
 
     async def ask(self, key: str, question: Question) -> Answer:
-        """Return a person's answer.
+        """Return a person's answer, the same one ever after.
+
+        Args:
+            key: unique within the role's turn, as for `run`.
+            question: what is asked. Asking something else under this key when the turn is
+                carried out again does not get the old answer.
 
         Raises:
-            Suspended: there is none yet. The thread waits, and asks again when it resumes.
+            Suspended: there is none yet. The question is stored, the thread waits, and asks
+                again when it resumes.
         """
         ...
 
@@ -103,9 +129,10 @@ class DirectJournal:
         effect: Effect = Effect.READ,
         digest: str = "",
         request: Callable[[], bytes] | None = None,
+        metered: Metered[T] | None = None,
     ) -> T:
         """Perform the effect and return its result."""
-        del key, type, effect, digest, request
+        del key, type, effect, digest, request, metered
         return await perform()
 
     async def ask(self, key: str, question: Question) -> Answer:

@@ -10,12 +10,26 @@ import functools
 import sys
 import typing
 from collections.abc import Iterator
-from typing import Annotated, Any, Generic, Protocol, TypeVar, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from typing_extensions import TypeForm
 
 from workflow_protocol._errors import Fault, SchemaMismatch, SchemaTypeError
+from workflow_protocol._fault_words import msgspec_fault, pydantic_fault
+
+if TYPE_CHECKING:
+    import pydantic
 
 T = TypeVar("T")
 
@@ -48,7 +62,11 @@ class Schema(Protocol[T]):
         ...
 
     def encode(self, value: T) -> bytes:
-        """The value as compact JSON that `validate_json` accepts."""
+        """The value as compact JSON that `validate_json` accepts.
+
+        Raises:
+            TypeError: it can't be encoded, or (ValueError) is not of the type.
+        """
         ...
 
 
@@ -98,7 +116,7 @@ class _MsgspecSchema(Generic[T]):
         try:
             return self._decoder.decode(data)
         except (msgspec.DecodeError, UnicodeError) as error:  # ValidationError is a DecodeError
-            raise SchemaMismatch([_msgspec_fault(error)]) from None
+            raise SchemaMismatch([msgspec_fault(error, self._json_schema)]) from None
         except RecursionError:
             raise SchemaMismatch([Fault("", "the JSON is nested too deeply")]) from None
 
@@ -106,16 +124,8 @@ class _MsgspecSchema(Generic[T]):
         return msgspec.json.encode(value)
 
 
-def _msgspec_fault(error: Exception) -> Fault:
-    """msgspec says "<what> - at `$.a[0]`"; the path is the place."""
-    message, found, place = str(error).rpartition(" - at `")
-    if not found:
-        return Fault("", str(error))
-    return Fault(place.rstrip("`"), message)
-
-
 def _inline_root(schema: JsonObject) -> JsonObject:
-    """msgspec writes a named root as `{"$ref": …, "$defs": …}`; models do better with it in place.
+    """A named root comes as `{"$ref": …, "$defs": …}`; models do better with it in place.
 
     A root that refers to itself keeps its definition, which the inner references need.
     """
@@ -141,7 +151,7 @@ class _PydanticSchema(Generic[T]):
         self._error = pydantic.ValidationError
         try:
             self._adapter: pydantic.TypeAdapter[T] = pydantic.TypeAdapter(type_)
-            self._json_schema = self._adapter.json_schema()
+            self._json_schema = _inline_root(self._adapter.json_schema())
         except (pydantic.errors.PydanticUserError, TypeError) as error:
             raise SchemaTypeError(type_, str(error).partition("\n")[0]) from error
 
@@ -152,19 +162,21 @@ class _PydanticSchema(Generic[T]):
         try:
             return self._adapter.validate_json(data)
         except self._error as error:
-            faults = [
-                Fault(_path(item["loc"]), item["msg"])
-                for item in error.errors(include_url=False, include_context=False)
-            ]
-            raise SchemaMismatch(faults) from None
+            raise SchemaMismatch(_pydantic_faults(error, data)) from None
 
     def encode(self, value: T) -> bytes:
-        return self._adapter.dump_json(value, by_alias=True)
+        # A value of another type is an error here, where pydantic would only warn.
+        return self._adapter.dump_json(value, by_alias=True, warnings="error")
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    """A pydantic location in the notation that msgspec uses: `$.roles[0].name`."""
-    return "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in location)
+def _pydantic_faults(error: pydantic.ValidationError, data: bytes | str) -> list[Fault]:
+    try:
+        value: object = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        value = None
+    items = error.errors(include_url=False, include_context=False)
+    faults = [pydantic_fault(cast("dict[str, Any]", item), value) for item in items]
+    return list(dict.fromkeys(faults))  # members of a union often say the same
 
 
 def _title(type_: Any) -> str:

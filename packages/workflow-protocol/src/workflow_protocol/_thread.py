@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NewType, TypeVar, cast
 
 from workflow_protocol._journal import DirectJournal, Journal
 from workflow_protocol._role import RoleDefinition
+from workflow_protocol._scope import ScopedJournal
 from workflow_protocol._usage import Usage
 
 T = TypeVar("T")
@@ -50,10 +51,22 @@ class RoleStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """How a thread ended. `return_code`: 0 done, 1 failed, 130 cancelled, others are yours."""
+    """How a thread ended. `return_code`: 0 done, 1 failed, 130 cancelled, others are yours.
+
+    Raises:
+        ValueError: the return code is not a whole number from 0 to 255, which is what a process
+            can exit with, or the summary is not text.
+    """
 
     return_code: int
     summary: str
+
+    def __post_init__(self) -> None:
+        code, summary = cast("object", self.return_code), cast("object", self.summary)
+        if type(code) is not int or not 0 <= code <= 255:
+            raise ValueError(f"return_code is {code!r}; give a whole number from 0 to 255")
+        if not isinstance(summary, str):
+            raise ValueError(f"summary is a {type(summary).__name__}; give text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +80,10 @@ class ThreadContext:
     """0 for a thread that a person started, n + 1 for its children."""
     bundle_hash: Hash | None = None
     journal: Journal = field(default_factory=DirectJournal, compare=False, repr=False)
+
+    def scoped(self, name: str) -> ThreadContext:
+        """Return the context for a part of the turn, whose journal keys begin with `<name>/`."""
+        return replace(self, journal=ScopedJournal(self.journal, name))
 
     def last(self, role: str | RoleDefinition[T]) -> RoleStep | None:
         """Return the latest step of a role, or `None` when it has not spoken yet."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -26,11 +27,30 @@ _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A named question about the thread. `check` is pure and synchronous: replay asks it again."""
+    """A named question about the thread. `check` is pure and synchronous: replay asks it again.
+
+    Raises:
+        TypeError: `check` is a coroutine function, whose result would always count as true.
+    """
 
     name: str
     description: str
     check: Callable[[ThreadContext], bool]
+
+    def __post_init__(self) -> None:
+        if inspect.iscoroutinefunction(self.check):
+            raise TypeError(f"the check of condition {self.name!r} is async; make it a plain `def`")
+
+    def holds(self, ctx: ThreadContext) -> bool:
+        """Ask it.
+
+        Raises:
+            TypeError: `check` gave something else than True or False.
+        """
+        answer = cast("object", self.check(ctx))
+        if not isinstance(answer, bool):
+            raise TypeError(f"condition {self.name!r} gave {answer!r}; return True or False")
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +112,11 @@ def next_role(definition: WorkflowDefinition, ctx: ThreadContext) -> Role | None
 
     Raises:
         RoutingError: no transition applied.
+        TypeError: a condition gave something else than True or False.
     """
     current = ctx.steps[-1].role if ctx.steps else START
     for transition in definition.table.get(current, ()):
-        if transition.when is None or transition.when.check(ctx):
+        if transition.when is None or transition.when.holds(ctx):
             target = _name(transition.to)
             return None if target == END else definition.role(target)
     raise RoutingError(current)

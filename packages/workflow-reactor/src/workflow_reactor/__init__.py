@@ -1,6 +1,13 @@
 """Model providers, tools and structured replies over any OpenAI-compatible endpoint."""
 
+from workflow_reactor._calls import (
+    make_call,
+)
+from workflow_reactor._conversation import (
+    Conversation,
+)
 from workflow_reactor._errors import (
+    ContentRefused,
     MaxRoundsExceeded,
     NoProgress,
     ProviderConfigError,
@@ -8,20 +15,22 @@ from workflow_reactor._errors import (
     ProviderRefused,
     ProviderUnavailable,
     ReactorError,
+    ToolSchemaError,
+)
+from workflow_reactor._extract import ExtractFn, create_extract
+from workflow_reactor._http import (
+    HttpLlm,
+    create_llm_fn,
 )
 from workflow_reactor._json_text import (
     NotOneValue,
     find_json,
 )
 from workflow_reactor._llm import (
-    HttpLlm,
     LlmFn,
     LlmSource,
-    RequestOptions,
     ask_model,
-    create_llm_fn,
     open_llm,
-    response_format,
 )
 from workflow_reactor._messages import (
     AssistantMessage,
@@ -34,14 +43,22 @@ from workflow_reactor._messages import (
 )
 from workflow_reactor._provider import (
     DialectName,
+    ForcedToolChoice,
     LlmProvider,
     Profile,
+    ResponseFormat,
     Secret,
 )
+from workflow_reactor._reactor import ThreadReactorConfig, ThreadReactorFn, create_thread_reactor
 from workflow_reactor._reply import (
     NotAReply,
-    make_call,
     read_reply,
+)
+from workflow_reactor._request import (
+    Frame,
+    Framer,
+    RequestOptions,
+    response_format,
 )
 from workflow_reactor._result import (
     RESOLVE,
@@ -55,7 +72,13 @@ from workflow_reactor._tools import (
 __all__ = [
     "RESOLVE",
     "AssistantMessage",
+    "ContentRefused",
+    "Conversation",
     "DialectName",
+    "ExtractFn",
+    "ForcedToolChoice",
+    "Frame",
+    "Framer",
     "HttpLlm",
     "LlmFn",
     "LlmProvider",
@@ -72,14 +95,20 @@ __all__ = [
     "ProviderUnavailable",
     "ReactorError",
     "RequestOptions",
+    "ResponseFormat",
     "ResultSchema",
     "Secret",
+    "ThreadReactorConfig",
+    "ThreadReactorFn",
     "ToolCall",
     "ToolDefinition",
     "ToolHandler",
+    "ToolSchemaError",
     "ask_model",
     "assistant",
+    "create_extract",
     "create_llm_fn",
+    "create_thread_reactor",
     "find_json",
     "make_call",
     "open_llm",

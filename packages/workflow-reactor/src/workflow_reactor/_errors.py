@@ -5,7 +5,9 @@ WorkflowError
     ├── ProviderError          a request failed; `status`, `provider_message`, `attempts`
     │   ├── ProviderUnavailable    try again later: network, 429, 5xx, garbage, after all retries
     │   └── ProviderRefused        fix the request, the key or the account: it will fail again
+    │       └── ContentRefused         shorten or change the conversation: too long, or not allowed
     ├── ProviderConfigError    fix the provider's settings
+    ├── ToolSchemaError        fix the tool's parameters; `name`
     ├── MaxRoundsExceeded      the model did not finish in its rounds; `messages`, `rounds`
     └── NoProgress             the model repeats itself; `messages`, `rounds`
 """
@@ -26,6 +28,14 @@ class ProviderConfigError(ReactorError):
     """The settings of a provider can't work."""
 
 
+class ToolSchemaError(ReactorError):
+    """The parameters of a tool can't be offered or checked. `name` is the tool's."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"the parameters of the tool {name!r} can't be used: {reason}")
+
+
 class ProviderError(ReactorError):
     """The provider did not give a usable reply. The message quotes what it said.
 
@@ -34,6 +44,7 @@ class ProviderError(ReactorError):
         provider_message: the provider's own words, cut to 2,000 characters.
         attempts: how many requests were sent.
         retry_after_s: how long the provider asked to wait, if it did.
+        messages: the conversation that could not go on, where a loop asked.
     """
 
     def __init__(
@@ -49,6 +60,7 @@ class ProviderError(ReactorError):
         self.provider_message = provider_message
         self.attempts = attempts
         self.retry_after_s = retry_after_s
+        self.messages: tuple[Message, ...] = ()
         super().__init__(message)
 
 
@@ -58,6 +70,10 @@ class ProviderUnavailable(ProviderError):
 
 class ProviderRefused(ProviderError):
     """A fault that stays: the same request will be refused again."""
+
+
+class ContentRefused(ProviderRefused):
+    """The conversation itself is refused: it is too long, or against the provider's policy."""
 
 
 class _LoopError(ReactorError):

@@ -3,97 +3,188 @@
 from __future__ import annotations
 
 import email.utils
+import ssl
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
 
-import msgspec
+import httpx
 
-MAX_QUOTE = 2_000
+from workflow_reactor._error_body import ErrorBody, read_error, read_error_body
+
+FaultKind = Literal["transient", "permanent", "content"]
+"""`transient` passes by itself; `permanent` needs another key, URL or account; `content` needs
+another conversation: a shorter one, or one that the provider's policy allows."""
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
-_TRANSIENT_WORDS = ("overloaded", "rate_limit", "rate limit", "unavailable", "timeout", "timed out")
-_PERMANENT_WORDS = ("insufficient_quota", "insufficient credit", "billing", "context_length")
+_PERMANENT_STATUS = frozenset({501, 505})
+
+# Providers' own labels and words, as they stand in their error bodies.
+_CONTENT_WORDS = (
+    "context_length",
+    "context length",
+    "context window",
+    "context size",
+    "exceed_context_size",
+    "prompt is too long",
+    "input token count",
+    "request_too_large",
+    "content_filter",
+    "content_policy",
+    "content management policy",
+)
+_PERMANENT_WORDS = (
+    "insufficient_quota",
+    "insufficient credit",
+    "insufficient balance",
+    "insufficient funds",
+    "credit balance",
+    "billing",
+    "exceeded your current quota",
+)
+_TRANSIENT_WORDS = (
+    "overloaded",
+    "rate_limit",
+    "rate limit",
+    "too many requests",
+    "resource_exhausted",
+    "unavailable",
+    "internal server error",
+    "internal_error",
+    "server_error",
+    "try again",
+    "timeout",
+    "timed out",
+    "tool_use_failed",  # the endpoint could not parse what the model wrote: the next may be good
+    "json_validate_failed",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFault:
     """One failed request, sorted."""
 
-    transient: bool
+    kind: FaultKind
     message: str
     """Says whose fault it is, in the provider's own words where it gave some."""
     status: int | None = None
     provider_message: str = ""
     retry_after_s: float | None = None
 
+    def without(self, secret: str) -> ProviderFault:
+        """The same with a secret taken out of its words."""
+        return replace(
+            self,
+            message=without_secret(self.message, secret),
+            provider_message=without_secret(self.provider_message, secret),
+        )
+
+
+def without_secret(text: str, secret: str) -> str:
+    """Take a secret out of a text."""
+    return text.replace(secret, "…") if secret else text
+
 
 def fault_of_status(status: int, headers: Mapping[str, str], body: bytes) -> ProviderFault:
     """Sort an HTTP error."""
-    try:
-        error: object = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        error = body.decode("utf-8", "replace").strip()
-    words, _ = error_words(error)
-    lowered = words.lower()
-    transient = status in _TRANSIENT_STATUS and not any(w in lowered for w in _PERMANENT_WORDS)
+    if 300 <= status < 400:
+        return ProviderFault(
+            kind="permanent",
+            message=f"the server answered {status}, a redirect{_target(headers)}",
+            status=status,
+        )
+    error = read_error_body(body)
+    wished = retry_after(headers)
     return ProviderFault(
-        transient=transient,
-        message=f"the provider answered {status}" + (f": {words}" if words else ""),
+        kind=_kind(status, error),
+        message=f"the provider answered {status}" + (f": {error.message}" if error.message else ""),
         status=status,
-        provider_message=words,
-        retry_after_s=retry_after(headers),
+        provider_message=error.message,
+        retry_after_s=error.retry_after_s if wished is None else wished,
     )
 
 
-def fault_of_error_body(error: object) -> ProviderFault:
+def fault_of_error(error: object, headers: Mapping[str, str]) -> ProviderFault:
     """Sort an error object that came under status 200."""
-    words, code = error_words(error)
-    lowered = words.lower()
-    if code is not None:
-        transient = code in _TRANSIENT_STATUS
-    else:
-        transient = any(word in lowered for word in _TRANSIENT_WORDS)
-    transient = transient and not any(word in lowered for word in _PERMANENT_WORDS)
+    found = read_error(error)
+    wished = retry_after(headers)
     return ProviderFault(
-        transient=transient,
-        message=f"the provider answered with an error: {words}",
-        status=code,
-        provider_message=words,
+        kind=_kind(found.code, found),
+        message=f"the provider answered 200 with an error: {found.message}",
+        status=found.code,
+        provider_message=found.message,
+        retry_after_s=found.retry_after_s if wished is None else wished,
     )
 
 
-def error_words(error: object) -> tuple[str, int | None]:
-    """Find the message and the numeric code in any of the error shapes in use.
+def _kind(status: int | None, error: ErrorBody) -> FaultKind:
+    words = f"{error.labels} {error.message}".lower()
+    if any(word in words for word in _PERMANENT_WORDS):
+        return "permanent"
+    if status == 413 or (
+        status in {None, 400, 422, 500} and any(word in words for word in _CONTENT_WORDS)
+    ):
+        return "content"
+    if status in _PERMANENT_STATUS:
+        return "permanent"
+    if status in _TRANSIENT_STATUS:
+        return "transient"
+    if status in {None, 400} and any(word in words for word in _TRANSIENT_WORDS):
+        return "transient"
+    return "permanent"
 
-    `{"error": {"message", "code"}}`, `{"type": "error", "error": {…}}`, `[{"error": {…}}]`,
-    `{"error": "text"}`, `{"detail": "text"}`, and plain text.
-    """
-    code: int | None = None
-    for _ in range(4):
-        if isinstance(error, list) and error:
-            error = cast("list[Any]", error)[0]
-        if not isinstance(error, dict):
-            break
-        fields = cast("dict[str, Any]", error)
-        number = fields.get("code", fields.get("status"))
-        if isinstance(number, str) and number.isdigit():
-            number = int(number)
-        if isinstance(number, int) and not isinstance(number, bool) and 400 <= number < 600:
-            code = number
-        inner = fields.get("error") or fields.get("message") or fields.get("detail")
-        if inner is None:
-            error = msgspec.json.encode(fields).decode()
-            break
-        kind = fields.get("type")
-        error = f"{inner} ({kind})" if isinstance(inner, str) and isinstance(kind, str) else inner
-    text = error if isinstance(error, str) else ""
-    return " ".join(text.split())[:MAX_QUOTE], code
+
+def _target(headers: Mapping[str, str]) -> str:
+    """Where a redirect leads, without the query, which may hold a token."""
+    location = headers.get("location", "").partition("?")[0][:200]
+    return f" to {location!r}; set base_url to where it leads" if location else ""
+
+
+def fault_of_exception(error: Exception) -> ProviderFault:
+    """Sort what sending or receiving raised."""
+    words = str(error) or type(error).__name__
+    if isinstance(error, httpx.TimeoutException):
+        phase = type(error).__name__.removesuffix("Timeout").lower()
+        return ProviderFault(kind="transient", message=f"the connection timed out ({phase})")
+    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | UnicodeError):
+        return ProviderFault(kind="permanent", message=f"the request can't be sent: {words}")
+    tls = next((each for each in _causes(error) if isinstance(each, ssl.SSLError)), None)
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        return ProviderFault(
+            kind="permanent",
+            message=f"the server's certificate is not trusted: {tls.verify_message}",
+        )
+    if tls is not None and tls.reason in _NOT_TLS:
+        return ProviderFault(
+            kind="permanent",
+            message="the server does not speak TLS on this port; is base_url http:// there?",
+        )
+    if isinstance(error, httpx.DecodingError):
+        return ProviderFault(
+            kind="transient", message=f"the reply's compression is broken: {words}"
+        )
+    if isinstance(error, httpx.RemoteProtocolError):
+        return ProviderFault(kind="transient", message=f"the server broke off or garbled: {words}")
+    return ProviderFault(kind="transient", message=f"the connection failed: {words}")
+
+
+_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"})
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what it was raised from, the last cause at the end."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long the provider asks to wait, in seconds: RFC 9110 §10.2.3, or `-ms`."""
+    """Read how long the provider asks to wait, in seconds: RFC 9110 §10.2.3, or `-ms`.
+
+    An HTTP date counts from the server's own `Date`, so that a clock that is off does no harm.
+    """
     in_ms = _number(headers.get("retry-after-ms"))
     if in_ms is not None:
         return in_ms / 1000
@@ -101,11 +192,18 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     seconds = _number(value)
     if seconds is not None or value is None:
         return seconds
-    try:
-        wait = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-    except (ValueError, TypeError):
+    until = _timestamp(value)
+    if until is None:
         return None
-    return max(0.0, wait)
+    now = _timestamp(headers.get("date", ""))
+    return max(0.0, until - (time.time() if now is None else now))
+
+
+def _timestamp(date: str) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
 
 
 def _number(value: str | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,6 +12,12 @@ import msgspec
 from workflow_protocol import Usage
 
 _encode = msgspec.json.Encoder().encode
+
+EMPTY = "(empty)"
+"""Stands where a message would be blank, which some endpoints refuse."""
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 Finish = Literal["stop", "tool_calls", "length", "refused", "other"]
 
@@ -72,24 +79,33 @@ def user(text: str) -> Message:
 
 def tool_result(call: ToolCall, text: str) -> Message:
     """The answer to one native tool call."""
-    data = {"role": "tool", "tool_call_id": call.id, "content": clean(text)}
-    return Message("tool", _encode(data))
+    content = clean(text) if text.strip() else EMPTY
+    return Message("tool", _encode({"role": "tool", "tool_call_id": call.id, "content": content}))
 
 
-def assistant(text: str, tool_calls: Sequence[ToolCall] = (), **extra: str) -> Message:
-    """An assistant turn: text, calls, or both. `extra` holds provider fields to echo."""
-    data: dict[str, Any] = {"role": "assistant", "content": clean(text)}
+def assistant(text: str, tool_calls: Sequence[ToolCall] = (), **extra: Any) -> Message:
+    """An assistant turn: text, calls, or both. `extra` holds provider fields to echo.
+
+    It is valid for the strictest endpoint: content is null only beside calls and is never blank,
+    names are of the characters that a tool's name may have.
+    """
+    text = clean(text) if text.strip() else ""
+    data: dict[str, Any] = {"role": "assistant", "content": text or EMPTY}
     if tool_calls:
-        data["content"] = data["content"] or None
+        data["content"] = text or None
         data["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": clean(call.name), "arguments": call.arguments},
+                "function": {"name": _valid_name(call.name), "arguments": call.arguments},
             }
             for call in tool_calls
         ]
     return Message("assistant", _encode(data | extra))
+
+
+def _valid_name(name: str) -> str:
+    return name if _NAME.fullmatch(name) else (_NOT_IN_NAME.sub("_", name)[:64] or "unnamed")
 
 
 def clean(text: str) -> str:

@@ -12,7 +12,9 @@ from workflow_reactor._errors import ProviderConfigError
 
 _HEADER_SAFE = re.compile(r"[!-~]*")
 
-DialectName = Literal["native", "json"]
+DialectName = Literal["native", "json", "xml"]
+ResponseFormat = Literal["json_schema", "json_object", "none"]
+ForcedToolChoice = Literal["named", "required", "none"]
 
 
 class Secret:
@@ -46,9 +48,19 @@ class Profile:
 
     dialect: DialectName = "native"
     """How tools are offered when the adapter says `auto`."""
-    response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
-    forced_tool_choice: bool = True
-    """`tool_choice` may name the one tool to call."""
+    response_format: ResponseFormat = "json_schema"
+    strict_schemas: bool = False
+    """Schemas are sent in their strict form, where they have one, with `strict: true`."""
+    refs: bool = True
+    """A schema may have definitions; else they are written out in place."""
+    union_at_root: bool = True
+    """The schema of `response_format` may be a union at its root; else it is made one object."""
+    forced_tool_choice: ForcedToolChoice = "named"
+    """How a request can make the model call a tool: by its name, just any, or not at all."""
+    parallel_tool_calls: bool | None = None
+    """What requests with tools say of several calls in one reply; `None`: nothing."""
+    stop: bool = True
+    """Stop sequences end a reply."""
     max_tokens: int | None = None
     """The most tokens that one reply may have; `None` leaves it to the provider."""
     max_tokens_field: str = "max_tokens"
@@ -75,12 +87,19 @@ class LlmProvider:
     """Seconds for one whole exchange."""
     max_attempts: int = 5
     """Requests for one reply, the first included."""
+    max_wait_s: float = 60.0
+    """Seconds that the waits between them may take together."""
+    max_reply_bytes: int = 32 * 1024 * 1024
+    """A larger reply is given up."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """More fields for each request, such as `{"temperature": 0}`."""
     profile: Profile = field(default_factory=Profile)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.base_url)
+        try:
+            parts = urlsplit(self.base_url)
+        except ValueError:
+            parts = urlsplit("")
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ProviderConfigError(
                 f"base_url {self.base_url!r} is not an http(s) URL; it looks like 'https://host/v1'"

@@ -7,15 +7,19 @@ handled by the retry layer), or the model wrote something odd (kept as text, or 
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any, cast
 
-import msgspec
-
 from workflow_protocol import Usage
-from workflow_reactor._json_text import NotOneValue, find_json, looks_cut, parse_strict
-from workflow_reactor._messages import AssistantMessage, Finish, ToolCall, assistant, clean
+from workflow_reactor._body import CallBody, MessageBody, NotAReply, read_body
+from workflow_reactor._calls import as_json, make_call
+from workflow_reactor._json_text import well_formed
+from workflow_reactor._messages import AssistantMessage, Finish, ToolCall, assistant
 from workflow_reactor._provider import Profile
+from workflow_reactor._text_calls import calls_in_text, spelled
+from workflow_reactor._tools import ToolDefinition
+
+__all__ = ["NotAReply", "read_reply"]
 
 _FINISH: dict[str, Finish] = {
     "stop": "stop",
@@ -31,255 +35,136 @@ _FINISH: dict[str, Finish] = {
 }
 
 
-class NotAReply(ValueError):
-    """The body is no chat completion. `error` is the provider's error object, if it has one."""
-
-    def __init__(self, message: str, error: object = None) -> None:
-        self.error = error
-        super().__init__(message)
-
-
-def read_reply(body: bytes, profile: Profile, *, round: int = 0) -> AssistantMessage:
+def read_reply(
+    body: bytes,
+    profile: Profile,
+    *,
+    round: int = 0,
+    tools: Sequence[ToolDefinition] | None = None,
+) -> AssistantMessage:
     """Decode one chat completion.
 
     Args:
+        body: the reply as it came.
+        profile: whether reasoning goes back, calls in the text count, and where replies are cut.
         round: makes the ids of the calls unique in the conversation.
+        tools: what was offered. Where there was nothing to call, native calls become text: a
+            history may not hold calls that nobody answers. `None` if that isn't known.
 
     Raises:
         NotAReply: not JSON, an error object under status 200, or no message in it.
     """
-    data = _decode(body)
-    message = _message(data)
-    usage = _usage(data.get("usage"))
-    finish = _finish(data, usage, profile.max_tokens)
-    refusal = message.get("refusal")
-    text = _text(message.get("content")) or (refusal if isinstance(refusal, str) else "")
-    calls = _calls(message, round=round, cut=finish == "length")
-    if not calls and profile.text_tool_calls:
-        calls = _calls_in_text(text, round=round)
-    reasoning, echo = _reasoning(message, profile)
+    reply = read_body(body)
+    message = reply.message
+    usage = _usage(reply.usage)
+    finish = _finish(reply.finish_reason, usage, profile.max_tokens)
+    parts = _Parts(message.content)
+    refusal = message.refusal if isinstance(message.refusal, str) else parts.refusal
+    text = parts.text or well_formed(refusal)
+    calls = _calls([*reply.calls, *parts.calls], round=round, cut=finish == "length")
+    if calls and tools is not None and not tools:
+        text, calls = text or spelled(calls), ()
+    elif not calls and profile.text_tool_calls and text and (tools is None or tools):
+        names = None if tools is None else {tool.name for tool in tools}
+        calls = calls_in_text(text, names, round=round)
+    reasoning, echo = _reasoning(message, parts)
     return AssistantMessage(
         text=text,
         tool_calls=calls,
         finish="refused" if refusal and not calls else finish,
         usage=usage,
         reasoning=reasoning,
-        message=assistant(text, calls, **echo),
+        message=assistant(text, calls, **(echo if profile.echo_reasoning else {})),
         raw=body,
     )
 
 
-def _decode(body: bytes) -> dict[str, Any]:
-    try:
-        data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError):
-        try:  # lone surrogates and the like, which only the standard library lets through
-            data = json.loads(body.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            raise NotAReply(_describe(body)) from None
-    except RecursionError:
-        raise NotAReply("the reply is nested too deeply") from None
-    if not isinstance(data, dict):
-        raise NotAReply("the reply is JSON, but not an object")
-    return cast("dict[str, Any]", data)
+class _Parts:
+    """Content is a string, null, or a list of parts: texts, thoughts, refusals, calls."""
+
+    def __init__(self, content: object) -> None:
+        self.text = self.thoughts = self.refusal = ""
+        self.calls: list[CallBody] = []
+        if isinstance(content, str):
+            self.text = well_formed(content)
+        elif isinstance(content, dict):
+            self._read([cast("object", content)])
+        elif isinstance(content, list):
+            self._read(cast("list[object]", content))
+
+    def _read(self, parts: list[object]) -> None:
+        for part in parts:
+            fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {"text": part}
+            match fields:
+                case {"type": "tool_use", "name": str()}:
+                    arguments = as_json(fields.get("input"))
+                    self.calls.append(CallBody(fields["name"], arguments, fields.get("id")))
+                case {"type": "thinking" | "reasoning"}:
+                    thought = _Parts(fields.get("thinking") or fields.get("text"))
+                    self.thoughts += thought.text
+                case {"refusal": str(words)}:
+                    self.refusal += words
+                case {"text": str(words)}:
+                    self.text += well_formed(words)
+                case _:
+                    pass
 
 
-def _describe(body: bytes) -> str:
-    start = body.strip()[:200].decode("utf-8", "replace")
-    if not start:
-        return "the reply was empty"
-    if start.startswith("<"):
-        return f"the reply was a web page, not JSON: {start!r}"
-    return f"the reply was not JSON: {start!r}"
-
-
-def _message(data: dict[str, Any]) -> dict[str, Any]:
-    choices = data.get("choices")
-    first = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
-    message = cast("dict[str, Any]", first).get("message") if isinstance(first, dict) else None
-    if isinstance(message, dict):
-        return cast("dict[str, Any]", message)
-    error = data.get("error") or (
-        cast("dict[str, Any]", first).get("error") if isinstance(first, dict) else None
-    )
-    if error:
-        raise NotAReply("the reply was an error under status 200", error)
-    raise NotAReply("the reply has no choices[0].message")
-
-
-def _text(content: object) -> str:
-    """Content is a string, null, or a list of parts of which the text ones count."""
-    if isinstance(content, str):
-        return clean(content)
-    if isinstance(content, list):
-        parts: list[str] = []
-        for part in cast("list[Any]", content):
-            text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else part
-            if isinstance(text, str):
-                parts.append(text)
-        return clean("".join(parts))
-    return ""
-
-
-def _reasoning(message: dict[str, Any], profile: Profile) -> tuple[str, dict[str, str]]:
+def _reasoning(message: MessageBody, parts: _Parts) -> tuple[str, dict[str, Any]]:
+    """What the model thought, and the fields that go back as they came."""
+    echo: dict[str, Any] = {}
+    details: object = message.reasoning_details
+    if details and isinstance(details, list):
+        echo["reasoning_details"] = details
     for key in ("reasoning_content", "reasoning"):
-        value = message.get(key)
+        value = getattr(message, key)
         if isinstance(value, str) and value:
-            value = clean(value)
-            return value, {key: value} if profile.echo_reasoning else {}
-    return "", {}
+            return well_formed(value), {key: well_formed(value), **echo}
+    return parts.thoughts, echo
 
 
 def _usage(usage: object) -> Usage:
     if not isinstance(usage, dict):
         return Usage(calls=1, unknown_calls=1)
     found = cast("dict[str, Any]", usage)
-    details = found.get("prompt_tokens_details")
-    tokens_in, tokens_out = _count(found, "prompt_tokens"), _count(found, "completion_tokens")
+    tokens_in = _count(found, "prompt_tokens", "input_tokens")
+    tokens_out = _count(found, "completion_tokens", "output_tokens")
     if tokens_in is None or tokens_out is None:
         return Usage(calls=1, unknown_calls=1)
+    details = found.get("prompt_tokens_details")
     cached = _count(cast("dict[str, Any]", details), "cached_tokens") if details else None
+    cached = cached or _count(found, "prompt_cache_hit_tokens", "cache_read_input_tokens")
     return Usage(
         input_tokens=tokens_in, output_tokens=tokens_out, cached_tokens=cached or 0, calls=1
     )
 
 
-def _count(data: object, key: str) -> int | None:
-    value = cast("dict[str, Any]", data).get(key) if isinstance(data, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def _count(data: object, *keys: str) -> int | None:
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    for key in keys:
+        value = fields.get(key)
+        if type(value) is int and 0 <= value < 2**53:
+            return value
+    return None
 
 
-def _finish(data: dict[str, Any], usage: Usage, max_tokens: int | None) -> Finish:
+def _finish(reason: object, usage: Usage, max_tokens: int | None) -> Finish:
     if max_tokens is not None and usage.output_tokens >= max_tokens:
         return "length"
-    reason = data["choices"][0].get("finish_reason")
     return _FINISH.get(reason, "other") if isinstance(reason, str) else "other"
 
 
-def _calls(message: dict[str, Any], *, round: int, cut: bool) -> tuple[ToolCall, ...]:
-    raw = message.get("tool_calls")
-    if not isinstance(raw, list):
-        return ()
-    calls: list[ToolCall] = []
-    for item in cast("list[Any]", raw):
-        if not isinstance(item, dict):
-            continue
-        entry = cast("dict[str, Any]", item)
-        function = entry.get("function")
-        fields = cast("dict[str, Any]", function) if isinstance(function, dict) else entry
-        name, provider_id = fields.get("name"), entry.get("id")
-        calls.append(
+def _calls(bodies: Sequence[CallBody], *, round: int, cut: bool) -> tuple[ToolCall, ...]:
+    return tuple(
+        [
             make_call(
-                name if isinstance(name, str) else "",
-                fields.get("arguments"),
+                call.name if isinstance(call.name, str) else "",
+                call.arguments,
                 round=round,
-                index=len(calls),
+                index=index,
                 cut=cut,
-                provider_id=provider_id if isinstance(provider_id, str) else "",
+                provider_id=well_formed(call.id) if isinstance(call.id, str) else "",
             )
-        )
-    return tuple(calls)
-
-
-def make_call(
-    name: str,
-    arguments: object,
-    *,
-    round: int,
-    index: int,
-    cut: bool = False,
-    provider_id: str = "",
-) -> ToolCall:
-    """Build a call from arguments of any shape; `fault` says why they can't be used.
-
-    The id is nine letters and digits, the one form that every known endpoint accepts.
-    """
-    text, fault = _arguments(arguments, cut=cut)
-    as_written = arguments if isinstance(arguments, str) else _as_json(arguments)
-    return ToolCall(
-        id=f"c{round:05d}{index:03d}",
-        name=clean(name.strip()),
-        arguments="{}" if fault else text,
-        fault=fault,
-        raw_arguments=clean(as_written),
-        provider_id=provider_id,
+            for index, call in enumerate(bodies)
+        ]
     )
-
-
-def _arguments(arguments: object, *, cut: bool) -> tuple[str, str]:
-    """Give the arguments as the text of a JSON object, and what is wrong with them."""
-    if isinstance(arguments, dict):
-        return _as_json(cast("dict[str, Any]", arguments)), ""
-    if arguments is None:
-        return "{}", ""
-    if not isinstance(arguments, str):
-        return "{}", f"the arguments must be a JSON object, not {_kind(arguments)}"
-    text = arguments.strip()
-    if not text:
-        return "{}", ""
-    if "\ufffd" not in text and text != clean(text):
-        text = clean(text)
-    try:
-        value = parse_strict(text)
-    except NotOneValue as error:
-        if cut or looks_cut(text):
-            return "{}", (
-                "the arguments were cut off at the output limit, so the call was not run; "
-                "send them in smaller pieces"
-            )
-        try:
-            value = _mended(text)
-        except NotOneValue:
-            return "{}", f"the arguments are not one valid JSON object: {error}"
-        text = _as_json(value)
-    if not isinstance(value, dict):
-        return "{}", f"the arguments must be a JSON object, not {_kind(value)}"
-    return text, ""
-
-
-def _mended(text: str) -> object:
-    """Parse what is nearly JSON: line ends inside strings; a fence or words around one object."""
-    try:
-        return parse_strict(text, raw_line_ends=True)
-    except NotOneValue:
-        if text.startswith(("{", "[")):
-            raise
-        return parse_strict(find_json(text))
-
-
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case str():
-            return "a string"
-        case list():
-            return "an array"
-        case _:
-            return "a number"
-
-
-def _as_json(value: object) -> str:
-    try:
-        return msgspec.json.encode(value).decode()
-    except (UnicodeError, msgspec.MsgspecError, TypeError, RecursionError):
-        return json.dumps(value)
-
-
-def _calls_in_text(text: str, *, round: int) -> tuple[ToolCall, ...]:
-    """A call written as `{"name": …, "arguments": …}`, fenced or in <tool_call> tags."""
-    inside = text.partition("<tool_call>")[2].partition("</tool_call>")[0] or text
-    try:
-        value = parse_strict(find_json(inside))
-    except NotOneValue:
-        return ()
-    if not isinstance(value, dict):
-        return ()
-    call = cast("dict[str, Any]", value)
-    name: object = call.get("name")
-    arguments: object = call.get("arguments", call.get("parameters"))
-    if not isinstance(name, str) or not isinstance(arguments, dict | str):
-        return ()
-    return (make_call(name, cast("object", arguments), round=round, index=0),)

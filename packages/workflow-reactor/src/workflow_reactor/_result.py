@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 import msgspec
 from typing_extensions import TypeForm
 
 from workflow_protocol import Effect, Fault, JsonObject, Schema, SchemaMismatch, schema_of
+from workflow_reactor._absent import without_absent
+from workflow_reactor._calls import CUT
 from workflow_reactor._json_text import NotOneValue, find_json, parse_strict
 from workflow_reactor._messages import ToolCall
 from workflow_reactor._tools import ToolDefinition
@@ -29,6 +32,7 @@ class ResultSchema(Generic[T]):
         self.schema: Schema[T] = schema_of(type_)
         inner = self.schema.json_schema()
         self.wrapped = inner.get("type") != "object" or "anyOf" in inner or "oneOf" in inner
+        self._bare = inner
         self.json_schema: JsonObject = _wrap(inner) if self.wrapped else inner
 
     def tool(self) -> ToolDefinition:
@@ -42,6 +46,7 @@ class ResultSchema(Generic[T]):
             parameters=self.json_schema,
             effect=Effect.READ,
             timeout_s=None,
+            validated=True,
         )
 
     def read_call(self, call: ToolCall) -> T:
@@ -53,13 +58,16 @@ class ResultSchema(Generic[T]):
             SchemaMismatch: with a fault a line, each with its path.
         """
         if not call.fault:
-            return self.read_json(call.arguments)
-        if self.wrapped:
+            only_null = self._bare.get("type") == "null"
+            # No arguments can then mean nothing but the one value that there is.
+            return self.read_json(
+                "null" if only_null and call.arguments == "{}" else call.arguments
+            )
+        for text in _bare_forms(call) if self.wrapped else ():
             try:
-                parse_strict(call.raw_arguments)
-                return self.schema.validate_json(call.raw_arguments)
-            except (NotOneValue, SchemaMismatch):
-                pass
+                return self._read_bare(text)
+            except SchemaMismatch:
+                continue
         raise SchemaMismatch([Fault("", call.fault)])
 
     def read_text(self, text: str) -> T:
@@ -80,18 +88,44 @@ class ResultSchema(Generic[T]):
             SchemaMismatch: it does not fit.
         """
         if not self.wrapped:
-            return self.schema.validate_json(text)
+            return self._read_bare(text)
         try:
-            inner = _unwrap(text)
+            return self._read_inner(text)
         except SchemaMismatch as misfit:
             try:
-                return self.schema.validate_json(text)
+                return self._read_bare(text)
             except SchemaMismatch:
                 raise misfit from None
-        return self.schema.validate_json(inner)
+
+    def _read_bare(self, text: str) -> T:
+        return self.schema.validate_json(without_absent(self._bare, text))
+
+    def _read_inner(self, text: str) -> T:
+        inner = _unwrap(without_absent(self.json_schema, text))
+        try:
+            return self.schema.validate_json(inner)
+        except SchemaMismatch as misfit:
+            place = f"$.{WRAP_KEY}"
+            faults = [
+                Fault(place + each.place.removeprefix("$"), each.message) for each in misfit.faults
+            ]
+            raise SchemaMismatch(faults) from None
+
+
+def _bare_forms(call: ToolCall) -> Iterator[str]:
+    """The JSON that a model may have meant which wrote no object: a value, or a string's text."""
+    try:
+        parse_strict(call.raw_arguments)
+        yield call.raw_arguments
+    except NotOneValue:
+        # What looks like JSON is broken JSON, or the beginning of it.
+        looks_like_json = call.raw_arguments.lstrip().startswith(("{", "[", '"'))
+        if call.fault != CUT and not looks_like_json:
+            yield msgspec.json.encode(call.raw_arguments).decode()
 
 
 def _wrap(inner: JsonObject) -> JsonObject:
+    inner = dict(inner)
     definitions = inner.pop("$defs", None)
     outer: JsonObject = {
         "type": "object",

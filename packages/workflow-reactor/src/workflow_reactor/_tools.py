@@ -2,44 +2,109 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import msgspec
 
-from workflow_protocol import Effect, JsonObject, ThreadContext
+from workflow_protocol import Effect, Fault, JsonObject, SchemaMismatch, ThreadContext
+from workflow_reactor._absent import without_absent
+from workflow_reactor._check import BadJsonSchema, Check, compile_check
+from workflow_reactor._errors import ToolSchemaError
 from workflow_reactor._messages import ToolCall
+from workflow_reactor._provider import Profile
+from workflow_reactor._tool_schema import schema_to_send
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolDefinition:
-    """A tool's name, what it does, its parameters, and what running it twice would mean."""
+    """A tool's name, what it does, its parameters, and what running it twice would mean.
+
+    Raises:
+        ToolSchemaError: the parameters are no JSON Schema of an object.
+    """
 
     name: str
     description: str
     parameters: JsonObject
-    """JSON Schema of the arguments; the root is an object."""
+    """JSON Schema of the arguments, of any draft; the root is an object."""
     effect: Effect = Effect.UNSAFE
     """Unless it says otherwise, a tool must not run twice."""
     timeout_s: float | None = 300.0
     """Seconds that one call may take; `None` for no limit."""
     pollable: bool = False
     """The same call with the same result is normal: no sign of going in circles."""
+    max_result_chars: int | None = None
+    """The most that a result has; `None` where it may be of any length."""
+    validated: bool = False
+    """The handler checks the arguments itself, so they aren't checked before it."""
+
+    def __post_init__(self) -> None:
+        if self.parameters.get("type") != "object":
+            raise ToolSchemaError(self.name, 'its root must have `"type": "object"`')
+        if not self.validated:
+            _ = self._check
 
     @cached_property
     def json(self) -> bytes:
-        """The tool as a request carries it, encoded once."""
-        return msgspec.json.encode(
-            {
-                "type": "function",
-                "function": {
-                    "name": self.name,
-                    "description": self.description,
-                    "parameters": self.parameters,
-                },
+        """The tool as a request carries it to an endpoint that takes any schema."""
+        return self.sent(Profile())
+
+    def sent(self, profile: Profile) -> bytes:
+        """The tool as a request carries it to an endpoint of this kind, encoded once."""
+        kind = profile.strict_schemas, profile.refs
+        if kind not in self._sent:
+            schema, strict, _ = schema_to_send(self.parameters, profile)
+            function: JsonObject = {
+                "name": self.name,
+                "description": self.description,
+                "parameters": schema,
             }
-        )
+            if strict:
+                function["strict"] = True
+            self._sent[kind] = _encode({"type": "function", "function": function})
+        return self._sent[kind]
+
+    def receive(self, call: ToolCall) -> ToolCall:
+        """A call of this tool as its handler gets it: without nulls for absent keys, and checked.
+
+        Where the arguments don't fit the parameters, the call's `fault` has a line for each
+        misfit; such a call is never executed.
+        """
+        if call.fault:
+            return call
+        arguments = without_absent(self.parameters, call.arguments)
+        if arguments is not call.arguments:
+            call = replace(call, arguments=arguments)
+        if self.validated:
+            return call
+        faults = self._check(msgspec.json.decode(arguments))
+        return replace(call, fault=_words(faults)) if faults else call
+
+    @cached_property
+    def _sent(self) -> dict[tuple[bool, bool], bytes]:
+        return {}
+
+    @cached_property
+    def _check(self) -> Check:
+        try:
+            return _compiled(_encode(self.parameters))
+        except BadJsonSchema as error:
+            raise ToolSchemaError(self.name, str(error)) from error
+        except TypeError as error:
+            raise ToolSchemaError(self.name, f"it isn't made of JSON values: {error}") from error
+
+
+@lru_cache(maxsize=512)
+def _compiled(parameters: bytes) -> Check:
+    return compile_check(msgspec.json.decode(parameters))
+
+
+def _words(faults: list[Fault]) -> str:
+    return f"the arguments don't fit the tool's parameters:\n{SchemaMismatch(faults)}"
 
 
 class ToolHandler(Protocol):

@@ -15,6 +15,7 @@ from workflow_register._check import (
 from workflow_register._config import (
     Config,
     Limits,
+    ModelPrice,
     ProfileOverrides,
     ProviderConfig,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "EntryError",
     "HasDefinition",
     "Limits",
+    "ModelPrice",
     "NameRejected",
     "OpenProvider",
     "ProfileOverrides",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import msgspec
 
 from workflow_protocol import WorkflowDescription, describe
@@ -32,19 +34,27 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
 
 Report = Described | Refused
 
+ALARM_S = 120
+"""More than any check may take; the end of a child whose parent was killed."""
+
 
 def main() -> None:
-    """Report on the bundle in stdin. Whatever its code prints goes to stderr instead."""
+    """Report on the bundle in stdin. Whatever its code prints goes to stderr instead.
+
+    The import runs inside an event loop, as it does when the workflow is run: an entry that
+    starts a loop of its own at its top level is refused here already.
+    """
+    signal.alarm(ALARM_S)  # the parent ends it sooner, if there still is one
     report_to = os.dup(1)
     os.dup2(2, 1)
     origin, _, data = sys.stdin.buffer.read().partition(b"\n")
-    report = msgspec.json.encode(inspect(data, json.loads(origin)))
+    report = msgspec.json.encode(anyio.run(inspect, data, json.loads(origin)))
     with os.fdopen(report_to, "wb") as out:
         out.write(report)
     os._exit(0)  # threads that the import started, and handlers it left, don't get a say
 
 
-def inspect(data: bytes, origin: str | None) -> Report:
+async def inspect(data: bytes, origin: str | None) -> Report:
     """Import a bundle here and describe its workflow; a fault is part of the report."""
     bundle = replace(read_bundle(data), origin=None if origin is None else Path(origin))
     try:

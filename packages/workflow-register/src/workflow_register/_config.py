@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from workflow_reactor import DialectName
+from workflow_reactor import DialectName, ForcedToolChoice, ResponseFormat
 
 FORBID_EXTRA: dict[str, Any] = {"extra": "forbid"}
 
@@ -33,14 +33,31 @@ class ProfileOverrides:
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_EXTRA
 
     dialect: DialectName | None = field(
-        default=None, metadata=_about("how tools are offered: native or json")
+        default=None, metadata=_about("how tools are offered: native, json or xml")
     )
-    response_format: Literal["json_schema", "json_object", "none"] | None = field(
+    response_format: ResponseFormat | None = field(
         default=None, metadata=_about("what the endpoint can be asked to hold its reply to")
     )
-    forced_tool_choice: bool | None = field(
+    strict_schemas: bool | None = field(
+        default=None, metadata=_about("whether schemas are sent with strict: true", strict=True)
+    )
+    refs: bool | None = field(
+        default=None, metadata=_about("whether a schema may have $ref and $defs", strict=True)
+    )
+    union_at_root: bool | None = field(
         default=None,
-        metadata=_about("whether a request may name the one tool to call", strict=True),
+        metadata=_about("whether a reply's schema may have anyOf at its root", strict=True),
+    )
+    forced_tool_choice: ForcedToolChoice | None = field(
+        default=None,
+        metadata=_about("how a request can make the model call a tool: by its name, or just any"),
+    )
+    parallel_tool_calls: bool | None = field(
+        default=None,
+        metadata=_about("what is sent as parallel_tool_calls; without it, nothing", strict=True),
+    )
+    stop: bool | None = field(
+        default=None, metadata=_about("whether stop sequences end a reply", strict=True)
     )
     max_tokens: int | None = field(
         default=None, metadata=_about("the most tokens of one reply", strict=True, ge=1)
@@ -94,13 +111,45 @@ class ProviderConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice:
+    """What a model costs per million tokens, in the currency of `max_cost`."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_EXTRA
+
+    input: float = field(metadata=_about("per million input tokens", ge=0, allow_inf_nan=False))
+    output: float = field(metadata=_about("per million output tokens", ge=0, allow_inf_nan=False))
+    cached: float | None = field(
+        default=None,
+        metadata=_about("per million input tokens from a cache", ge=0, allow_inf_nan=False),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where the engine stops a thread that doesn't stop by itself."""
+    """Where the engine stops a thread that doesn't stop by itself. `None` is no limit."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_EXTRA
 
     max_steps: int = field(
         default=100, metadata=_about("role turns of one thread", strict=True, ge=1)
+    )
+    max_rounds: int | None = field(
+        default=None, metadata=_about("model calls in one turn of a role", strict=True, ge=1)
+    )
+    max_tokens: int | None = field(
+        default=None, metadata=_about("input and output tokens of a thread", strict=True, ge=1)
+    )
+    max_cost: float | None = field(
+        default=None,
+        metadata=_about("what a thread may cost, by `prices`", gt=0, allow_inf_nan=False),
+    )
+    max_seconds: float | None = field(
+        default=None,
+        metadata=_about("seconds that a thread may run", gt=0, allow_inf_nan=False),
+    )
+    prices: dict[str, ModelPrice] = field(
+        default_factory=dict[str, ModelPrice],
+        metadata=_about("prices by the model's name, such as {gpt-4.1: {input: 2, output: 8}}"),
     )
 
 

@@ -15,6 +15,7 @@ from workflow_register._config import (
     REFERENCE,
     Config,
     Limits,
+    ModelPrice,
     ProfileOverrides,
     ProviderConfig,
 )
@@ -62,6 +63,8 @@ def _fields_at(place: Place) -> Mapping[str, dataclasses.Field[Any]]:
             owner = ProfileOverrides
         case ("limits",):
             owner = Limits
+        case ("limits", "prices", _):
+            owner = ModelPrice
         case _:
             return {}
     return {field.name: field for field in dataclasses.fields(owner)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from workflow_register._errors import RegisterError
+
 HOME_VARIABLE = "UWF_HOME"
 
 
@@ -14,7 +16,10 @@ def find_home() -> Path:
     It is looked up at each call, so a test or a child process may set the variable.
     """
     chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".uwf"
+    try:
+        return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".uwf"
+    except RuntimeError as error:  # no such user, or no home folder
+        raise RegisterError(f"{error}; set {HOME_VARIABLE} to a folder") from error
 
 
 def config_path(home: Path) -> Path:

@@ -52,9 +52,9 @@ def load_workflow(bundle: Bundle) -> HasDefinition:
         module = importlib.import_module(f"{namespace.name}.{module_name(entry)}")
     except BaseException as error:
         namespace.forget()
-        if isinstance(error, Exception | SystemExit):
-            raise _import_error(namespace, bundle.place(entry), error) from error
-        raise
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise _import_error(namespace, bundle.place(entry), error) from error
     return _workflow_of(bundle.place(entry), module)
 
 
@@ -184,7 +184,7 @@ def _import_error(namespace: _Namespace, entry: str, error: BaseException) -> En
     words = " ".join(words.replace(f"{namespace.name}.", "").split())
     kind = type(error).__name__
     return EntryError(
-        place, f"{kind}: {words}{_advice(namespace, error)}" if words else kind, line=line
+        place, f"{kind}{': ' if words else ''}{words}{_advice(namespace, error)}", line=line
     )
 
 

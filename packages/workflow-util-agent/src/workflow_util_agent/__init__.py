@@ -1,5 +1,8 @@
-"""What adapters share: the thread as a prompt."""
+"""What adapters share: the thread as a prompt, and agents as adapters."""
 
+from workflow_util_agent._agent_adapter import (
+    agent_to_adapter,
+)
 from workflow_util_agent._thread_input import (
     DEFAULT_QUOTA_CHARS,
     build_thread_input,
@@ -7,5 +10,6 @@ from workflow_util_agent._thread_input import (
 
 __all__ = [
     "DEFAULT_QUOTA_CHARS",
+    "agent_to_adapter",
     "build_thread_input",
 ]

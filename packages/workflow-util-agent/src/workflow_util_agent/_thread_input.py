@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from workflow_protocol import RoleStep, ThreadContext
 
+_WORKSPACE = "You work in the folder `.`, and all paths are relative to it."
+"""Without the folder's own path: small models make wrong ones of it, and replays would differ."""
+
 DEFAULT_QUOTA_CHARS = 32_000
 """Room for earlier steps: about 8,000 tokens. The task and the latest step come on top."""
 
@@ -19,7 +22,10 @@ def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_C
         ctx: the thread so far.
         quota_chars: the most characters of earlier steps' contents; the latest is never cut.
     """
-    sections = [f"## Task\n\n{ctx.start.prompt}", f"## Workspace\n\n{ctx.start.workspace}"]
+    sections = [
+        f"## Task\n\n{ctx.start.prompt}",
+        f"## Workspace\n\n{_WORKSPACE}",
+    ]
     if ctx.steps:
         *earlier, latest = ctx.steps
         sections.append(f"## Progress\n\n{_progress(ctx.steps)}")

@@ -3,12 +3,21 @@
 uwf run repo_facts.py "What is this project?" --workspace path/to/a/repository
 """
 
+import os
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from workflow_agent_llm import create_llm_adapter
-from workflow_agent_react import ReactAdapterConfig, create_react_adapter, workspace_tools
+from workflow_agent_react import (
+    Allow,
+    Decision,
+    Deny,
+    ProposedCall,
+    ReactAdapterConfig,
+    create_react_adapter,
+    workspace_tools,
+)
 from workflow_execute import create_workflow
 from workflow_protocol import (
     END,
@@ -70,6 +79,26 @@ reviewer = RoleDefinition(
 )
 
 
+def evidence_was_read(call: ProposedCall, ctx: ThreadContext) -> Decision:
+    """A guard: facts count only with evidence that the reader really read in this turn."""
+    if call.name != "resolve":
+        return Allow()
+    workspace = str(ctx.start.workspace)
+    read = {
+        os.path.normpath(os.path.join(workspace, str(past.arguments["path"])))
+        for past in call.history.succeeded("read_file")
+    }
+    unread = [
+        path
+        for path in call.arguments["evidence"]
+        if os.path.normpath(os.path.join(workspace, path)) not in read
+    ]
+    if not unread:
+        return Allow()
+    names = ", ".join(sorted(os.path.relpath(path, workspace) for path in read)) or "none so far"
+    return Deny(f"evidence may name only files that you have read: {names}; not {unread[0]}")
+
+
 def is_approved(ctx: ThreadContext) -> bool:
     """Whether the latest review approves."""
     review = ctx.meta(reviewer)
@@ -118,6 +147,7 @@ run = create_workflow(
                 ReactAdapterConfig(
                     llm=configured_llm(),
                     toolset=workspace_tools(shell=False, write=False),
+                    guards=[evidence_was_read],
                     max_rounds=16,
                 )
             )

@@ -1,0 +1,47 @@
+"""Asks a person on the terminal, while a thread waits."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import anyio
+
+from uwf._view import View
+from workflow_execute import Asker
+from workflow_protocol import Answer, Question
+
+
+def ask_on_terminal(view: View) -> Asker | None:
+    """Give what asks the person in front of the terminal; `None` if there is no terminal."""
+    streams = (sys.stdin, sys.stderr)
+    if any(stream is None or not stream.isatty() for stream in streams):  # None: closed
+        return None
+
+    async def ask(key: str, question: Question) -> Answer | None:
+        with view.quiet():
+            return await _ask(question)
+
+    return ask
+
+
+async def _ask(question: Question) -> Answer | None:
+    """Show the question until the reply can be understood; none at all decides later."""
+    shown = question.text + (f"\n{question.details}" if question.details else "")
+    print(_printable(shown), file=sys.stderr)
+    while True:
+        print("[y]es or [n]o, with a reason if you like; nothing to decide later: ",
+              end="", file=sys.stderr, flush=True)  # fmt: skip
+        # Not `input`: a thread that waits for a line can't be cancelled.
+        await anyio.wait_readable(sys.stdin)
+        line = os.read(sys.stdin.fileno(), 65_536).decode(errors="replace").strip()
+        if not line:
+            return None
+        word, _, reason = line.partition(" ")
+        if word.lower() in {"y", "yes", "n", "no"}:
+            return Answer(approved=word.lower() in {"y", "yes"}, text=reason.strip())
+
+
+def _printable(text: str) -> str:
+    """What a model wrote can't move the cursor or hide a part of it."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)

@@ -1,0 +1,165 @@
+"""`thread fork|replay|request|pause|cancel|answer`: what can be done with a thread that exists."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+from uwf._errors import UsageError
+from uwf._output import Output
+from uwf._run import workflow_of
+from uwf._workflows import open_bundle
+from workflow_cas import Store, content, open_store
+from workflow_execute import (
+    Engine,
+    ReplayedRequest,
+    ThreadNotFound,
+    Workflow,
+    find_thread,
+    read_thread,
+)
+from workflow_protocol import Answer, ThreadId
+from workflow_register import find_home, store_path
+
+_Work = Callable[[Engine, ThreadId], Awaitable[int]]
+
+
+def fork(
+    output: Output,
+    prefix: str,
+    *,
+    at_step: int | None,
+    prompt: str | None,
+    workspace: Path | None,
+    bundle: Path | None,
+) -> int:
+    """Make a thread that shares the first steps of another, and print its id."""
+    other = open_bundle(bundle) if bundle is not None else None
+    if workspace is not None and not workspace.is_dir():
+        raise UsageError(f"the workspace {str(workspace)!r} is not a folder")
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        archive = content(other.data) if other is not None else None
+        if archive is not None:
+            await engine.store.commit([archive])
+        fork_id = await engine.fork(
+            thread_id,
+            at_step=at_step,
+            prompt=prompt,
+            workspace=workspace,
+            bundle=archive.hash if archive else None,
+            name=bundle.stem if bundle else None,
+        )
+        output.data({"thread": fork_id, "origin": thread_id}, fork_id)
+        output.say(f"`uwf thread resume {fork_id}` runs it")
+        return 0
+
+    return _on_thread(prefix, work)
+
+
+def replay(output: Output, prefix: str) -> int:
+    """Carry a thread out again from its records, offline, and compare everything."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        done = await engine.replay(await _workflow(engine.store, thread_id), thread_id)
+        output.data(
+            {
+                "thread": thread_id,
+                "steps": done.steps,
+                "effects": done.effects,
+                "requests": done.requests,
+            },
+            f"the same again: {done.steps} steps, {done.effects} recorded results, "
+            f"{done.requests} requests byte for byte",
+        )
+        return 0
+
+    return _on_thread(prefix, work)
+
+
+def request(output: Output, prefix: str, number: int) -> int:
+    """Print the exact bytes of a thread's n-th request to a model, the first being 1."""
+    found: list[ReplayedRequest] = []
+    count = 0
+
+    def keep(each: ReplayedRequest) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            found.append(each)
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        workflow = await _workflow(engine.store, thread_id)
+        await engine.replay(workflow, thread_id, on_request=keep)
+        if not found:
+            raise UsageError(f"thread {thread_id} has {count} requests; there is no {number}")
+        (only,) = found
+        if output.json:
+            text = only.data.decode(errors="replace")
+            output.record({"step": only.step, "key": only.key, "request": text})
+        else:
+            sys.stdout.buffer.write(only.data)
+            sys.stdout.buffer.flush()
+        return 0
+
+    return _on_thread(prefix, work)
+
+
+def pause(output: Output, prefix: str) -> int:
+    """Suspend a thread, whichever process runs it."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        await engine.pause(thread_id)
+        output.data({"thread": thread_id, "state": "suspended"}, f"{thread_id} is paused")
+        return 0
+
+    return _on_thread(prefix, work)
+
+
+def cancel(output: Output, prefix: str) -> int:
+    """End a thread as cancelled, whichever process runs it."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        await engine.cancel(thread_id)
+        output.data({"thread": thread_id, "state": "cancelled"}, f"{thread_id} is cancelled")
+        return 0
+
+    return _on_thread(prefix, work)
+
+
+def answer(output: Output, prefix: str, key: str | None, *, approved: bool, text: str) -> int:
+    """Answer a question of a suspended thread."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        left = await engine.answer(thread_id, key, Answer(approved=approved, text=text))
+        output.data(
+            {"thread": thread_id, "approved": approved, "questions_left": left},
+            "approved" if approved else "denied",
+        )
+        if left:
+            output.say(f"{left} more to answer: `uwf show {thread_id}`")
+        else:
+            output.say(f"`uwf thread resume {thread_id}` goes on")
+        return 0
+
+    return _on_thread(prefix, work)
+
+
+async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:
+    return await workflow_of(store, await read_thread(store, thread_id))
+
+
+def _on_thread(prefix: str, work: _Work) -> int:
+    home = find_home()
+    if not store_path(home).exists():
+        raise ThreadNotFound(prefix)
+
+    async def main() -> int:
+        async with open_store(store_path(home)) as store:
+            engine = Engine(store, locks=home / "locks")
+            return await work(engine, await find_thread(store, prefix))
+
+    return anyio.run(main)

@@ -1,0 +1,317 @@
+"""What can be done with a thread from the command line, from any process."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server
+
+AGENT = """
+from workflow_agent_react import ReactAdapterConfig, create_react_adapter, workspace_tools
+from workflow_execute import create_workflow
+from workflow_protocol import (
+    END, START, AdapterBinding, RoleDefinition, Transition, WorkflowDefinition,
+)
+from workflow_register import configured_llm
+
+role = RoleDefinition(name="agent", description="", system_prompt="PROMPT", schema=str)
+last = RoleDefinition(name="last", description="", system_prompt="Sum up.", schema=str)
+run = create_workflow(
+    WorkflowDefinition(
+        description="work",
+        roles=[role, last],
+        table={START: [Transition(role)], role: [Transition(last)], last: [Transition(END)]},
+    ),
+    AdapterBinding(adapter=create_react_adapter(
+        ReactAdapterConfig(
+            llm=configured_llm(), toolset=workspace_tools(sandbox="off"), dialect="native"
+        )
+    )),
+)
+"""
+
+ASKING = """
+import anyio
+from workflow_execute.testing import in_turn
+from workflow_protocol import Question
+
+async def turn(ctx):
+    said = {}
+    async def ask(key):
+        question = Question(text=f"May I {key}?", details=f"{key} --all")
+        said[key] = await ctx.journal.ask(key, question)
+    try:
+        async with anyio.create_task_group() as tasks:
+            for key in ("build", "push"):
+                tasks.start_soon(ask, key)
+    except ExceptionGroup as group:
+        raise group.exceptions[0]
+    return " ".join(f"{key}:{said[key].approved}:{said[key].text}" for key in sorted(said))
+
+run = in_turn(turn, schema=str)
+"""
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        """Standard output as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class Cli:
+    home: Path
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "UWF_"))}
+        return {**kept, "UWF_HOME": str(self.home)}
+
+    async def __call__(self, *words: object) -> Done:
+        command = [sys.executable, "-m", "uwf", *map(str, words)]
+        done = await anyio.run_process(
+            command, check=False, cwd=self.folder, env=self.environment, input=b""
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    @asynccontextmanager
+    async def scripted(self, replies: Sequence[Reply]) -> AsyncGenerator[LoopbackServer]:
+        async with loopback_server(replies) as server:
+            url = f"http://127.0.0.1:{server.port}/v1"
+            assert (await self("setup", "--base-url", url, "--model", "scripted")).code == 0
+            yield server
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@pytest.fixture
+def uwf(tmp_path: Path) -> Cli:
+    (tmp_path / "work").mkdir()
+    return Cli(tmp_path / "home", tmp_path / "work")
+
+
+async def test_questions_are_shown_answered_once_in_any_order_and_the_thread_goes_on(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write("asking.py", ASKING)
+    ran = await uwf("run", entry, "x")
+    assert ran.code == 1
+    assert "uwf thread answer 01" in ran.err
+
+    shown = await uwf("show")
+    assert "question   build: May I build?" in shown.out
+    assert "question   push: May I push?\n           push --all" in shown.out
+    (data,) = (await uwf("show", "--json")).lines
+    assert [each["key"] for each in data["questions"]] == ["build", "push"]
+
+    several = await uwf("thread", "answer", "latest", "--approve")
+    assert (several.code, "it asks 'build', 'push'" in several.err) == (1, True)
+    denied = await uwf("thread", "answer", "latest", "push", "--deny", "--text", "not today")
+    assert (denied.code, denied.out) == (0, "denied\n")
+    again = await uwf("thread", "answer", "latest", "push", "--approve")
+    assert (again.code, "is answered already" in again.err) == (1, True)
+    assert (await uwf("thread", "answer", "latest", "--approve")).out == "approved\n"
+
+    resumed = await uwf("thread", "resume")
+    assert json.loads(resumed.out) == "build:True: push:False:not today"
+    assert "answer" in (await uwf("show", "--turns")).out
+
+
+async def test_on_a_terminal_the_person_is_asked_at_once(uwf: Cli) -> None:
+    entry = uwf.write("asking.py", ASKING)
+
+    def talk() -> str:
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "uwf", "run", str(entry), "x"],
+            stdin=theirs, stdout=theirs, stderr=theirs,
+            cwd=uwf.folder, env={**uwf.environment, "TERM": "xterm", "COLUMNS": "120"},
+        )  # fmt: skip
+        os.close(theirs)
+        drawn, replies = b"", [b"what?\n", b"y fine by me\n", b"no\n"]
+        asked = 0
+        while True:
+            ready, _, _ = select.select([ours], [], [], 20)
+            assert ready, f"the command hangs: {drawn.decode()}"
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:  # Linux: the other side is closed
+                break
+            drawn += part
+            if drawn.count(b"to decide later: ") > asked:
+                os.write(ours, replies[asked])
+                asked += 1
+        os.close(ours)
+        assert process.wait(timeout=10) == 0, drawn.decode()
+        return drawn.decode()
+
+    drawn = await anyio.to_thread.run_sync(talk)
+
+    assert "May I build?" in drawn
+    assert "build --all" in drawn
+    assert "build:True:fine by me push:False:" in drawn
+
+
+async def test_a_request_is_printed_as_it_was_sent_and_a_replay_needs_no_model(uwf: Cli) -> None:
+    uwf.write("a.txt", "hello\n")
+    entry = uwf.write("agent.py", AGENT)
+    replies = [
+        call("read_file", path="a.txt"),
+        call("resolve", value="read"),
+        call("resolve", value="summed"),
+    ]
+    async with uwf.scripted(replies) as server:
+        assert (await uwf("run", entry, "Read ä.")).code == 0
+    sent = server.bodies
+
+    replayed = await uwf("thread", "replay", "latest")
+    assert replayed.out == (
+        "the same again: 2 steps, 4 recorded results, 3 requests byte for byte\n"
+    )
+    for number, body in enumerate(sent, 1):
+        printed = await uwf("thread", "request", "latest", number)
+        assert printed.out.encode() == body
+    (data,) = (await uwf("thread", "request", "latest", 2, "--json")).lines
+    assert (data["step"], data["key"]) == (0, "llm/1")
+    none = await uwf("thread", "request", "latest", 4)
+    assert (none.code, "has 3 requests" in none.err) == (2, True)
+
+
+async def test_a_fork_goes_on_from_a_step_with_another_task(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    async with uwf.scripted([call("resolve", value="one"), call("resolve", value="two")]):
+        await uwf("run", entry, "First task.")
+    forked = await uwf("thread", "fork", "latest", "--at-step", "1", "--prompt", "Second task.")
+    assert forked.code == 0
+    fork_id = forked.out.strip()
+
+    async with uwf.scripted([call("resolve", value="three")]) as server:
+        resumed = await uwf("thread", "resume", fork_id)
+    assert json.loads(resumed.out) == "three"
+    assert "Second task." in server.bodies[0].decode()
+    (data,) = (await uwf("thread", "show", fork_id, "--json")).lines
+    assert [step["value"] for step in data["steps"]] == ["one", "three"]
+    assert (data["prompt"], data["origin"] is not None) == ("Second task.", True)
+    rows = (await uwf("thread", "list", "--json")).lines
+    assert [(row["steps"], row["state"]) for row in rows] == [(2, "completed")] * 2
+    wrong = await uwf("thread", "fork", fork_id, "--at-step", "9")
+    assert (wrong.code, "has 2 steps" in wrong.err) == (1, True)
+
+
+async def test_another_bundle_is_refused_where_a_request_differs_and_fresh_goes_on(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    async with uwf.scripted([call("list_files")]):  # then the server fails
+        assert (await uwf("run", entry, "Look.")).code == 1
+    changed = uwf.write("agent2.py", AGENT.replace("PROMPT", "PROMPT, but friendly"))
+
+    async with uwf.scripted([call("resolve", value="a"), call("resolve", value="b")]):
+        other = await uwf("thread", "resume", "latest", "--bundle", changed)
+        assert other.code == 1
+        assert "'llm/0' can't be used for this turn" in other.err
+        assert ", but friendly" in other.err
+        assert "where it was " in other.err
+        fresh = await uwf("thread", "resume", "latest", "--bundle", changed, "--fresh")
+    assert json.loads(fresh.out) == "b"
+    assert (await uwf("thread", "replay", "latest")).code == 0
+
+
+async def test_limits_of_the_configuration_suspend_and_raising_them_goes_on(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    replies = [call("list_files"), call("resolve", value="a"), call("resolve", value="b")]
+    async with uwf.scripted(replies):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        config.write_text(f"{plain}limits: {{max_rounds: 1}}\n", encoding="utf-8")
+        stopped = await uwf("run", entry, "Look.")
+        assert (stopped.code, "limit of 1 model calls" in stopped.err) == (1, True)
+        config.write_text(f"{plain}limits: {{max_tokens: 100}}\n", encoding="utf-8")
+        stopped = await uwf("thread", "resume")
+        assert (stopped.code, "limit of 100 tokens" in stopped.err) == (1, True)
+        prices = "prices: {scripted: {input: 1, output: 1}}"
+        config.write_text(f"{plain}limits: {{max_cost: 0.5, {prices}}}\n", encoding="utf-8")
+        assert json.loads((await uwf("thread", "resume")).out) == "b"
+
+
+@pytest.mark.parametrize(("what", "state"), [("pause", "suspended"), ("cancel", "cancelled")])
+async def test_a_shell_command_of_another_process_is_stopped_with_its_whole_tree(
+    uwf: Cli, what: str, state: str
+) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    tree = "sh -c 'sleep 300 & echo $! >> pids; sleep 300 & echo $! >> pids; echo $$ >> pids; wait'"
+    replies = [
+        call("shell_exec", command=tree),
+        call("resolve", value="a"),
+        call("resolve", value="b"),
+    ]
+    async with uwf.scripted(replies):
+        with anyio.fail_after(60):
+            command = [sys.executable, "-m", "uwf", "run", str(entry), "Sleep."]
+            async with await anyio.open_process(
+                command, cwd=uwf.folder, env=uwf.environment
+            ) as process:
+                pids = await lines(uwf.folder / "pids", 3)
+                stopping = time.monotonic()
+                stopped = await uwf("thread", what, "latest")
+                took_s = time.monotonic() - stopping
+                assert (stopped.code, stopped.err) == (0, "")
+                assert await process.wait() == (130 if what == "cancel" else 1)
+        assert not any(map(alive, pids))
+        assert took_s < 4  # with the start of the command
+        (data,) = (await uwf("show", "--json")).lines
+        assert (data["state"], data["role"]) == (state, "agent")
+
+        resumed = await uwf("thread", "resume")
+        assert json.loads(resumed.out) == "b"
+
+
+async def lines(path: Path, count: int) -> list[int]:
+    """Wait until a file has so many lines."""
+    while True:
+        try:
+            found = (await anyio.Path(path).read_text(encoding="utf-8")).split()
+        except FileNotFoundError:
+            found = []
+        if len(found) == count:
+            return [int(each) for each in found]
+        await anyio.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+async def test_threads_that_do_not_exist_are_told(uwf: Cli) -> None:
+    for words in (["pause"], ["cancel"], ["fork"], ["replay"], ["answer", "--deny"]):
+        done = await uwf("thread", words[0], "01NONE", *words[1:])
+        assert (done.code, "there is no thread" in done.err) == (1, True)
+    unnamed = await uwf("thread", "answer", "01NONE")
+    assert (unnamed.code, "--approve" in unnamed.err) == (2, True)

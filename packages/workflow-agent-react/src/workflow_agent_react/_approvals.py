@@ -1,0 +1,117 @@
+"""Whether a call may run: the guards, and the person they ask, through the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from workflow_agent_react._guards import (
+    Allow,
+    Ask,
+    CallHistory,
+    Deny,
+    Guard,
+    ProposedCall,
+    approval_hash,
+    judge,
+)
+from workflow_protocol import Answer, JsonObject, Question, Suspended, ThreadContext
+from workflow_reactor import RESOLVE, ToolCall, ToolDefinition, make_call
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """A call may run: as it is, or with the arguments that a person put in."""
+
+    call: ToolCall
+    note: str = ""
+    """What the model is told along with the result."""
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A call may not run; the reason is what the model sees as its result."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Decides about calls. Each needs an approval of its own, even if it repeats another."""
+
+    guard: Guard
+    tools: Mapping[str, ToolDefinition]
+    ctx: ThreadContext
+
+    async def check(
+        self, call: ToolCall, place: str, history: CallHistory
+    ) -> Permit | Refusal | Suspended:
+        """Give leave, or the refusal that the model sees, or that a person must answer first.
+
+        Args:
+            place: where the call stands in the turn, such as `3/0`.
+        """
+        proposed = self._proposed(call, history)
+        decision = await judge(self.guard, proposed, self.ctx)
+        match decision:
+            case Allow():
+                return Permit(call)
+            case Deny(reason):
+                return Refusal(f"not allowed: {reason}")
+            case Ask(question):
+                return await self._ask(question, call, proposed, place)
+
+    async def _ask(
+        self, words: str, call: ToolCall, proposed: ProposedCall, place: str
+    ) -> Permit | Refusal | Suspended:
+        key = f"ask/{place}/{approval_hash(words, proposed, self.guard)[:32]}"
+        problem = ""
+        for attempt in range(10):
+            question = Question(text=words + problem, details=_details(proposed))
+            try:
+                answer = await self.ctx.journal.ask(
+                    f"{key}/{attempt}" if attempt else key, question
+                )
+            except Suspended as suspended:
+                return suspended
+            if not answer.approved:
+                return Refusal(f"a person declined this call{_words(answer)}")
+            if not answer.arguments:
+                return Permit(call, f"a person approved this call{_words(answer)}")
+            changed = make_call(call.name, answer.arguments, round=0, index=0)
+            if call.name != RESOLVE:  # a result is validated by the role's schema afterwards
+                changed = self.tools[call.name].receive(changed)
+            if not changed.fault:
+                return await self._changed(call, changed.arguments, answer, proposed)
+            problem = f"\n(The arguments that were given instead can't be used: {changed.fault}.)"
+        return Refusal("a person wanted other arguments, but gave none that can be used")
+
+    async def _changed(
+        self, call: ToolCall, arguments: str, answer: Answer, proposed: ProposedCall
+    ) -> Permit | Refusal:
+        """What a person put in needs no question, but what is forbidden stays forbidden."""
+        mended = replace(call, arguments=arguments)
+        decision = await judge(self.guard, self._proposed(mended, proposed.history), self.ctx)
+        if isinstance(decision, Deny):
+            reason = f"a person changed the arguments to {arguments}, and {decision.reason}"
+            return Refusal(f"not allowed: {reason}")
+        note = f"a person changed the arguments to {arguments} and approved{_words(answer)}"
+        return Permit(mended, note, changed=True)
+
+    def _proposed(self, call: ToolCall, history: CallHistory) -> ProposedCall:
+        arguments = msgspec.json.decode(call.arguments, type=JsonObject)
+        return ProposedCall(
+            name=call.name, arguments=arguments, tool=self.tools[call.name], history=history
+        )
+
+
+def _words(answer: Answer) -> str:
+    return f": {answer.text}" if answer.text else ""
+
+
+def _details(call: ProposedCall) -> str:
+    arguments = msgspec.json.format(msgspec.json.encode(call.arguments), indent=2).decode()
+    return f"{call.name} {arguments}"

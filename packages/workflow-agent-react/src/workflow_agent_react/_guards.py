@@ -1,0 +1,167 @@
+"""Guards: rules in code about what a model may do. They see each call before it runs.
+
+def no_pushes(call: ProposedCall, ctx: ThreadContext) -> Decision:
+    if call.name == "shell_exec" and "git push" in call.arguments["command"]:
+        return Ask("Push to the remote?")
+    return Allow()
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from workflow_protocol import JsonObject, ThreadContext
+from workflow_reactor import ToolDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """Run the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Don't run the call. The model sees the reason as its result."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Let a person decide. They see the question, and the call with its arguments."""
+
+    question: str
+
+
+Decision: TypeAlias = Allow | Deny | Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastCall:
+    """A call of this turn and what came of it."""
+
+    name: str
+    arguments: JsonObject
+    """What it ran with: a person may have changed what the model wrote."""
+    ok: bool
+    text: str
+    """The whole result, or why it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallHistory:
+    """The calls of this turn so far, oldest first. Those that were refused or failed are in it."""
+
+    calls: tuple[PastCall, ...] = ()
+
+    def succeeded(self, name: str) -> tuple[PastCall, ...]:
+        """The calls of this tool that really ran and did not fail."""
+        return tuple(call for call in self.calls if call.ok and call.name == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedCall:
+    """A call that a model wants to make: of a tool, or of `resolve` with the role's result."""
+
+    name: str
+    arguments: JsonObject
+    tool: ToolDefinition
+    """Its effect class, among other things."""
+    history: CallHistory
+
+
+class Guard(Protocol):
+    """Judges a call. It may be a plain or an async function, and must not change anything.
+
+    An exception ends the role: nothing runs that a broken rule did not allow.
+    """
+
+    def __call__(self, call: ProposedCall, ctx: ThreadContext, /) -> Decision | Awaitable[Decision]:
+        """Allow the call, deny it, or ask a person."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedGuard:
+    """A guard whose version you name. See `versioned`."""
+
+    guard: Guard
+    version: str
+
+    def __call__(self, call: ProposedCall, ctx: ThreadContext, /) -> Decision | Awaitable[Decision]:
+        """Judge a call."""
+        return self.guard(call, ctx)
+
+
+def versioned(guard: Guard, version: str) -> VersionedGuard:
+    """Name a guard's version: an approval that was given under another one no longer counts.
+
+    Without a version it is the guard's source text. That doesn't see what the guard reads from
+    elsewhere, such as a limit in a file: put that into `version`.
+    """
+    return VersionedGuard(guard, version)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Several guards as one. See `all_of`."""
+
+    guards: tuple[Guard, ...]
+
+    @property
+    def version(self) -> str:
+        """Changes when the version of any does."""
+        return "\n".join(map(guard_version, self.guards))
+
+    async def __call__(self, call: ProposedCall, ctx: ThreadContext, /) -> Decision:
+        """Judge a call by all of them."""
+        questions: list[str] = []
+        for guard in self.guards:
+            decision = await judge(guard, call, ctx)
+            match decision:
+                case Deny():
+                    return decision
+                case Ask(question):
+                    questions.append(question)
+                case Allow():
+                    pass
+        return Ask("\n".join(questions)) if questions else Allow()
+
+
+def all_of(*guards: Guard) -> AllOf:
+    """Make one guard of several: the first denial wins; what any of them asks, a person answers.
+
+    So nobody is asked about a call that another rule forbids.
+    """
+    return AllOf(guards)
+
+
+async def judge(guard: Guard, call: ProposedCall, ctx: ThreadContext) -> Decision:
+    """Ask a guard, plain or async."""
+    decision = guard(call, ctx)
+    return await decision if inspect.isawaitable(decision) else decision
+
+
+def guard_version(guard: Guard) -> str:
+    """The version that a guard names, else its source text, else its type and name."""
+    version = getattr(guard, "version", None)
+    if isinstance(version, str):
+        return version
+    subject = guard if inspect.isroutine(guard) else type(guard)
+    name = getattr(subject, "__qualname__", repr(subject))
+    try:
+        return f"{name}\n{inspect.getsource(subject)}"
+    except (OSError, TypeError):
+        return name
+
+
+def approval_hash(question: str, call: ProposedCall, guard: Guard) -> str:
+    """What an approval covers: this tool, these arguments, as this version of the guard asked."""
+    covered = (question, call.name, call.arguments, guard_version(guard))
+    return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()

@@ -1,0 +1,190 @@
+"""Makes one call: asks the guards, then the tool, both at most once, by the journal."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+import anyio
+import msgspec
+
+from workflow_agent_react._approvals import Gate, Permit, Refusal
+from workflow_agent_react._describe import parameter_words
+from workflow_agent_react._guards import CallHistory, Guard, PastCall
+from workflow_agent_react._results import READ_RESULT, KeptResults, ToolResult, bounded
+from workflow_protocol import (
+    Effect,
+    JsonObject,
+    OutcomeUnknown,
+    Suspended,
+    ThreadContext,
+    ToolFinished,
+    ToolStarted,
+    WorkflowError,
+)
+from workflow_reactor import RESOLVE, ToolCall, ToolDefinition, ToolHandler
+
+Verdict: TypeAlias = Permit | Refusal | Suspended | ToolResult
+"""Of a call before it runs: it may, it may not, a person must say, or what it came to."""
+
+
+class _NotRecorded(Exception):
+    """Raised and caught here, to ask the journal whether it has a result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invoker:
+    """Makes the calls of one turn of a role. A place such as `3/0` names each in the journal."""
+
+    ctx: ThreadContext
+    tools: Mapping[str, ToolDefinition]
+    """All that are offered, `resolve` among them."""
+    handler: ToolHandler
+    kept: KeptResults
+    guard: Guard | None = None
+    _past: list[PastCall] = field(default_factory=list[PastCall])
+
+    async def verdict(self, call: ToolCall, place: str) -> Verdict:
+        """Say what is known of the call before it runs. A call that has run is not judged again."""
+        tool = self.tools.get(call.name)
+        if tool is None:
+            return ToolResult(False, _unknown_tool(call.name, self.tools))
+        received = call if call.name == RESOLVE else tool.receive(call)
+        if received.fault:
+            words = parameter_words(tool) or "none"
+            return ToolResult(False, f"{received.fault}; the parameters are {words}")
+        if self.guard is None or call.name == READ_RESULT:
+            return Permit(received)
+        try:
+            return await self._recorded(call, place)
+        except _NotRecorded:
+            pass
+        history = CallHistory(tuple(self._past))
+        return await Gate(self.guard, self.tools, self.ctx).check(received, place, history)
+
+    async def carry_out(
+        self, call: ToolCall, place: str, verdict: Verdict
+    ) -> ToolResult | Suspended:
+        """Run a call that may run, record what it came to, and tell observers."""
+        if isinstance(verdict, Suspended):
+            return verdict
+        journal = self.ctx.journal
+        await journal.note(ToolStarted(name=call.name, arguments=call.arguments))
+        started = time.monotonic()
+        try:
+            result = await self._result(call, place, verdict)
+        except Suspended as suspended:
+            return suspended
+        elapsed_ms = int((time.monotonic() - started) * 1000)
+        summary = result.text[:200]
+        await journal.note(
+            ToolFinished(name=call.name, ok=result.ok, summary=summary, elapsed_ms=elapsed_ms)
+        )
+        return result
+
+    def remember(self, call: ToolCall, result: ToolResult) -> None:
+        """Put a call into the history that guards see."""
+        if self.guard is not None:
+            ran_with = result.changed_arguments or call.arguments
+            arguments = msgspec.json.decode(ran_with, type=JsonObject)
+            self._past.append(
+                PastCall(name=call.name, arguments=arguments, ok=result.ok, text=result.text)
+            )
+
+    async def _result(
+        self, call: ToolCall, place: str, verdict: Permit | Refusal | ToolResult
+    ) -> ToolResult:
+        match verdict:
+            case ToolResult():
+                return verdict
+            case Refusal(reason):
+                return await self._record(call, place, ToolResult(False, reason))
+            case Permit() if call.name == READ_RESULT:
+                return self.kept.read(call.arguments)  # this turn's own: nothing to record
+            case Permit():
+                return await self._run(self.tools[call.name], call, place, verdict)
+
+    async def _recorded(self, call: ToolCall, place: str) -> ToolResult:
+        """The result that the journal has of this call.
+
+        Raises:
+            _NotRecorded: it has none.
+        """
+
+        async def none() -> ToolResult:
+            raise _NotRecorded
+
+        return await self.ctx.journal.run(
+            f"tool/{place}", none, type=ToolResult, digest=_digest(call)
+        )
+
+    async def _record(self, call: ToolCall, place: str, result: ToolResult) -> ToolResult:
+        """Record a refusal, so that a replay finds it even when the rules have changed."""
+
+        async def same() -> ToolResult:
+            return result
+
+        return await self.ctx.journal.run(
+            f"tool/{place}", same, type=ToolResult, digest=_digest(call)
+        )
+
+    async def _run(
+        self, tool: ToolDefinition, call: ToolCall, place: str, permit: Permit
+    ) -> ToolResult:
+        effect = Effect.READ if tool.name == RESOLVE else tool.effect
+        try:
+            return await self.ctx.journal.run(
+                f"tool/{place}",
+                lambda: self._perform(tool, permit),
+                type=ToolResult,
+                effect=effect,
+                digest=_digest(call),
+            )
+        except OutcomeUnknown as unknown:
+            return ToolResult(False, str(unknown))
+
+    async def _perform(self, tool: ToolDefinition, permit: Permit) -> ToolResult:
+        """Run the handler. Its exceptions become results, cancellation never does."""
+        call = permit.call
+        if tool.name == RESOLVE:
+            return ToolResult(True, call.arguments)
+        result = ToolResult(False, f"{tool.name} took longer than {tool.timeout_s or 0:g} s")
+        try:
+            with anyio.move_on_after(tool.timeout_s):
+                result = ToolResult(True, bounded(await self.handler(call, self.ctx)))
+        except Exception as error:  # a tool may raise anything; the model is told
+            suspended = _suspension_in(error)
+            if suspended is not None:
+                raise suspended from error
+            result = ToolResult(False, _words(error))
+        changed = call.arguments if permit.changed else ""
+        return ToolResult(result.ok, result.text, changed, permit.note)
+
+
+def _digest(call: ToolCall) -> str:
+    """Names a call's input. It is what the model wrote: also where a person changed it."""
+    return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
+
+
+def _suspension_in(error: Exception) -> Suspended | None:
+    """The question to a person inside a group, where the tool asked it in a task of its own."""
+    if isinstance(error, ExceptionGroup):
+        members = cast("ExceptionGroup[Exception]", error).exceptions
+        return next(filter(None, map(_suspension_in, members)), None)
+    return error if isinstance(error, Suspended) else None
+
+
+def _words(error: Exception) -> str:
+    """A `WorkflowError` is written for its reader; of others the type says half of it."""
+    text = str(error)
+    return text if isinstance(error, WorkflowError) and text else f"{type(error).__name__}: {text}"
+
+
+def _unknown_tool(name: str, tools: Mapping[str, ToolDefinition]) -> str:
+    near = difflib.get_close_matches(name, tools, n=len(tools), cutoff=0.6)
+    names = [*near, *(each for each in tools if each not in near)]
+    return f"there is no tool {name!r}; the tools are {', '.join(names)}"

@@ -1,0 +1,97 @@
+"""What calls come to: the record, the cut version for the model, and the way back to the whole."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from workflow_protocol import Effect
+from workflow_reactor import ToolDefinition
+
+READ_RESULT = "read_result"
+MAX_KEPT_CHARS = 4_000_000
+"""What is kept of one result; a longer one loses its middle for good, and says so."""
+
+
+class ToolResult(msgspec.Struct, frozen=True, array_like=True):
+    """What a call came to. The journal records it, whole."""
+
+    ok: bool
+    text: str
+    changed_arguments: str = ""
+    """What it ran with, where a person changed what the model wrote."""
+    note: str = ""
+    """What the person decided, in words for the model. It isn't the tool's, so not in the text."""
+
+    def words(self) -> str:
+        """All of it, for the model."""
+        text = self.text if self.ok else f"Error: {self.text}"
+        return f"({self.note})\n{text}" if self.note else text
+
+
+def read_result_tool(page_chars: int) -> ToolDefinition:
+    """The tool that pages through a result that was cut."""
+    return ToolDefinition(
+        name=READ_RESULT,
+        description=f"Read on in a result that was cut: {page_chars} characters from offset.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "hash": {"type": "string", "description": "The hash that stands where it was cut"},
+                "offset": {"type": "integer", "description": "First character, from 0"},
+            },
+            "required": ["hash", "offset"],
+            "additionalProperties": False,
+        },
+        effect=Effect.READ,
+        timeout_s=None,
+    )
+
+
+class KeptResults:
+    """The long results of one turn, whole. A turn that resumes fills it from the journal again."""
+
+    def __init__(self, max_chars: int, *, can_read_on: bool) -> None:
+        self._max_chars = max_chars
+        self._can_read_on = can_read_on
+        self._texts: dict[str, str] = {}
+
+    def shown(self, text: str) -> str:
+        """The text if it is short, else with its middle cut out; the whole is kept then."""
+        if len(text) <= self._max_chars:
+            return text
+        name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        self._texts[name] = text
+        half = self._max_chars // 2
+        missing = len(text) - 2 * half
+        marker = f"{missing} of {len(text)} characters left out, kept as {name}"
+        if self._can_read_on:
+            marker += f'; {READ_RESULT} with hash "{name}" and offset {half} goes on here'
+        return f"{text[:half]}\n[… {marker} …]\n{text[-half:]}"
+
+    def read(self, arguments: str) -> ToolResult:
+        """A page of a kept result."""
+        given: dict[str, Any] = msgspec.json.decode(arguments)
+        name, offset = given.get("hash"), given.get("offset", 0)
+        text = self._texts.get(name) if isinstance(name, str) else None
+        if text is None:
+            known = ", ".join(self._texts) or "none: no result was cut so far"
+            return ToolResult(False, f"there is no result with hash {name!r}; there are: {known}")
+        if not isinstance(offset, int) or not 0 <= offset < len(text):
+            return ToolResult(False, f"offset must be from 0 to {len(text) - 1}, not {offset!r}")
+        end = min(offset + self._max_chars - 100, len(text))
+        more = f"read on with offset {end}" if end < len(text) else "this is the end"
+        return ToolResult(
+            True, f"{text[offset:end]}\n[characters {offset} to {end} of {len(text)}; {more}]"
+        )
+
+
+def bounded(text: str) -> str:
+    """A result as it is recorded: whole, unless it is enormous."""
+    if len(text) <= MAX_KEPT_CHARS:
+        return text
+    half = MAX_KEPT_CHARS // 2
+    missing = len(text) - 2 * half
+    return f"{text[:half]}\n[… {missing} characters were not kept …]\n{text[-half:]}"

@@ -1,0 +1,121 @@
+"""Roles of every kind of schema, and tools of any JSON Schema, on every kind of endpoint."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from workflow_agent_react import ReactAdapterConfig, create_react_adapter
+from workflow_protocol import DirectJournal, Effect, StartStep, ThreadContext, ThreadId
+from workflow_reactor import Profile, ToolCall, ToolDefinition
+from workflow_reactor.testing import Reply, ScriptedLlm, call, function, say, turn
+
+
+@dataclass
+class Item:
+    n: int
+    note: str = ""
+
+
+class A(msgspec.Struct, tag=True):
+    a: int
+
+
+class B(msgspec.Struct, tag=True):
+    b: int
+
+
+PROFILES: Mapping[str, Profile] = {
+    "lax": Profile(),
+    "strict": Profile(strict_schemas=True, union_at_root=False),
+    "plain": Profile(refs=False, union_at_root=False),
+    "json": Profile(dialect="json"),
+    "json-strict": Profile(dialect="json", strict_schemas=True, union_at_root=False),
+}
+CASES: list[tuple[Any, Any, Any]] = [
+    (str, "hi", "hi"),
+    (int, 3, 3),
+    (list[Item], [Item(1)], [{"n": 1, "note": None}]),
+    (Literal["go", "stop"], "go", "go"),
+    (A | B, B(2), {"type": "B", "b": 2}),
+    (type(None), None, None),
+]
+
+
+def context() -> ThreadContext:
+    start = StartStep(prompt="Do it.", workspace=Path("/"), timestamp_ms=0)
+    return ThreadContext(
+        thread_id=ThreadId("t"), depth=0, bundle_hash=None, start=start, journal=DirectJournal()
+    )
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
+@pytest.mark.parametrize("bare", [False, True], ids=["wrapped", "bare"])
+@pytest.mark.parametrize(("type_", "value", "written"), CASES, ids=lambda each: str(each)[:30])
+async def test_a_role_of_any_schema_ends_with_the_bare_value(
+    type_: Any, value: Any, written: Any, bare: bool, profile: Profile
+) -> None:
+    arguments = written if bare else {"value": written}
+    if profile.dialect == "json":
+        reply = say(json.dumps({"tool": "resolve", "args": arguments}))
+    else:
+        reply = say(None, function("resolve", json.dumps(arguments)))
+    llm = ScriptedLlm([reply], profile)
+    role = create_react_adapter(ReactAdapterConfig(llm=llm))("Work.", type_)
+
+    assert await role(context()) == value
+    (request,) = llm.requests
+    if profile.dialect == "native":
+        parameters = request["tools"][-1]["function"]["parameters"]
+        assert parameters["type"] == "object"
+        assert not parameters.keys() & {"anyOf", "oneOf", "$ref"}
+
+
+PARAMETERS: dict[str, Any] = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "minLength": 1},
+        "limit": {"type": "integer", "default": 9},
+        "where": {"$ref": "#/definitions/Where"},
+    },
+    "required": ["path"],
+    "definitions": {"Where": {"enum": ["here", "there"]}},
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
+async def test_an_injected_tool_s_arguments_are_checked_before_it_runs(profile: Profile) -> None:
+    ran: list[str] = []
+
+    async def handler(call: ToolCall, ctx: ThreadContext) -> str:
+        del ctx
+        json.loads(call.arguments)["path"] = "changed"  # its own copy
+        ran.append(call.arguments)
+        return "found"
+
+    tool = ToolDefinition(
+        name="find", description="Find it.", parameters=PARAMETERS, effect=Effect.UNSAFE
+    )
+    write = turn if profile.dialect == "json" else call
+    replies: list[Reply] = [
+        write("find", path="", limit="x", where="nowhere"),
+        write("find", path="a", limit=None, where=None),
+        write("resolve", value=1),
+    ]
+    llm = ScriptedLlm(replies, profile)
+    config = ReactAdapterConfig(llm=llm, tools=[tool], tool_handler=handler)
+
+    assert await create_react_adapter(config)("Work.", int)(context()) == 1
+    assert ran == ['{"path":"a"}']
+    told = llm.requests[1]["messages"][-1]["content"]
+    for line in (
+        "$.path: expected at least 1 characters",
+        "$.limit: expected an integer, got a string ('x')",
+        """$.where: expected "here" or "there", got a string ('nowhere')""",
+    ):
+        assert line in told.splitlines() or f"{line};" in told

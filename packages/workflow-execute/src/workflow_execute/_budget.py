@@ -1,0 +1,149 @@
+"""Limits, and the budget that a thread and its children draw from together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from workflow_execute._errors import LimitReached
+from workflow_protocol import Usage
+
+MICROS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a model costs, in any one currency, per million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    """Input tokens that the provider's prompt cache held; as `input` if not given."""
+
+
+def _no_prices() -> Mapping[str, Price]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a thread and its children may take before it is suspended. `None` is no limit."""
+
+    max_steps: int | None = 100
+    """Steps of one thread, its children's not counted."""
+    max_rounds: int | None = None
+    """Model calls in one turn of a role."""
+    max_tokens: int | None = None
+    """Input and output tokens together."""
+    max_cost: float | None = None
+    """In the currency of `prices`."""
+    max_seconds: float | None = None
+    """Time that the thread has been run for, all its runs together."""
+    prices: Mapping[str, Price] = field(default_factory=_no_prices)
+    """By the model's name, for `max_cost`."""
+
+
+class Spent(NamedTuple):
+    """Tokens, and millionths of the price table's currency."""
+
+    tokens: int = 0
+    micros: int = 0
+
+    def plus(self, other: Spent, times: int = 1) -> Spent:
+        """The sum, or with -1 the difference."""
+        return Spent(self.tokens + times * other.tokens, self.micros + times * other.micros)
+
+
+class Budget:
+    """Keeps what threads have spent together below their limits.
+
+    The worst case of each model call is reserved before it is sent, so that calls at the same time
+    can't overspend. A call whose usage isn't known counts as its worst case.
+
+    Hand one budget to several `Engine.start` and `resume`, such as a thread and its children.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.reserved = Spent()
+        self._by_thread: dict[str, Spent] = {}
+
+    @property
+    def spent(self) -> Spent:
+        """What all threads have spent together."""
+        parts = self._by_thread.values()
+        return Spent(sum(part.tokens for part in parts), sum(part.micros for part in parts))
+
+    def reserve(self, model: str, at_most: Callable[[], Usage]) -> Spent:
+        """Set the worst case of a call aside; give it to `settle` or `release`.
+
+        Where neither tokens nor costs are limited, nothing is set aside.
+
+        Raises:
+            LimitReached: it doesn't fit into what is left.
+        """
+        limits = self.limits
+        if limits.max_tokens is None and limits.max_cost is None:
+            return Spent()
+        worst = self.price(model, at_most())
+        taken = self.spent.plus(self.reserved)
+        if limits.max_tokens is not None and taken.tokens + worst.tokens > limits.max_tokens:
+            raise LimitReached(
+                "max_tokens",
+                f"the limit of {limits.max_tokens} tokens is reached: {taken.tokens} are spent "
+                f"or set aside, and the next request to {model!r} may take {worst.tokens}",
+            )
+        if limits.max_cost is not None and taken.micros + worst.micros > limits.max_cost * MICROS:
+            raise LimitReached(
+                "max_cost",
+                f"the limit of {limits.max_cost:g} is reached: {taken.micros / MICROS:.4f} are "
+                f"spent or set aside, and the next request to {model!r} may cost "
+                f"{worst.micros / MICROS:.4f}",
+            )
+        self.reserved = self.reserved.plus(worst)
+        return worst
+
+    def release(self, reservation: Spent) -> None:
+        """Give a reservation back: the call was not made."""
+        self.reserved = self.reserved.plus(reservation, -1)
+
+    def settle(self, reservation: Spent, charged: Spent, *, thread_id: str = "") -> None:
+        """Exchange a reservation for what the call took."""
+        self.release(reservation)
+        self.count(charged, thread_id=thread_id)
+
+    def count(self, charged: Spent, *, thread_id: str = "") -> None:
+        """Add what was spent, now or in an earlier run."""
+        self._by_thread[thread_id] = self._by_thread.get(thread_id, Spent()).plus(charged)
+
+    def take_up(self, thread_id: str, charged: Spent) -> None:
+        """Set what a thread's finished steps have spent; what its turn has is counted again."""
+        self._by_thread[thread_id] = charged
+
+    def price(self, model: str, usage: Usage) -> Spent:
+        """What an amount of tokens counts.
+
+        Raises:
+            LimitReached: costs are limited, and the model has no price.
+        """
+        tokens = usage.input_tokens + usage.output_tokens
+        price = self.limits.prices.get(model)
+        if price is None:
+            if self.limits.max_cost is not None:
+                raise LimitReached(
+                    "max_cost", f"costs are limited, but {model!r} has no price; add one to prices"
+                )
+            return Spent(tokens)
+        cached = price.input if price.cached is None else price.cached
+        cost = (
+            (usage.input_tokens - usage.cached_tokens) * price.input
+            + usage.cached_tokens * cached
+            + usage.output_tokens * price.output
+        )
+        return Spent(tokens, math.ceil(cost))  # a price per million is millionths per token
+
+    def charge(self, model: str, used: Usage, at_most: Callable[[], Usage]) -> Spent:
+        """What a finished call counts: its usage, or its worst case where that isn't known."""
+        return self.price(model, at_most() if used.unknown_calls else used)

@@ -1,0 +1,45 @@
+"""Who runs a thread: one process at a time, by a lock that the system frees when it dies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from filelock import FileLock, Timeout
+
+from workflow_execute._errors import ThreadBusy
+
+_RETRY_S = 0.02
+PATIENCE_S = 0.5
+"""Others hold a lock for a moment too, to look whether a thread runs or to store an answer."""
+
+
+@asynccontextmanager
+async def owning(
+    locks: Path | None, thread_id: str, *, patience_s: float = PATIENCE_S
+) -> AsyncGenerator[None]:
+    """Be the one that runs the thread while the block lasts.
+
+    Raises:
+        ThreadBusy: somebody else is.
+    """
+    if locks is None:
+        yield
+        return
+    await anyio.Path(locks).mkdir(parents=True, exist_ok=True)
+    lock = FileLock(locks / f"{thread_id}.lock", thread_local=False)
+    deadline = anyio.current_time() + patience_s
+    while True:
+        try:
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            if anyio.current_time() >= deadline:
+                raise ThreadBusy(thread_id) from None
+        await anyio.sleep(_RETRY_S)
+    try:
+        yield
+    finally:
+        lock.release()

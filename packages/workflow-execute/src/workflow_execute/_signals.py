@@ -1,0 +1,91 @@
+"""Pausing and cancelling a thread that another task or process runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Literal
+
+import anyio
+
+from workflow_cas import RefConflict, RefMove, Store, StoreError, node
+from workflow_execute._ids import now_ms
+from workflow_execute._records import SignalRecord
+from workflow_protocol import ThreadId
+
+Signal = Literal["pause", "cancel"]
+
+_PREFIX = "signal/"
+_RETRY_S = 1.0
+
+_log = logging.getLogger("workflow_execute")
+
+
+class Signals:
+    """Tells the threads that run here what others ask of them.
+
+    One of the running threads watches the store for all; when it ends, the next takes over.
+
+    Args:
+        watch: whether other processes can see the store.
+    """
+
+    def __init__(self, store: Store, *, watch: bool) -> None:
+        self._store = store
+        self._watch = watch
+        self._leading = anyio.Lock()
+        self._running: dict[ThreadId, Callable[[Signal], None]] = {}
+
+    async def follow(self, thread_id: ThreadId, act: Callable[[Signal], None]) -> None:
+        """Call `act` when somebody signals, until this is cancelled."""
+        self._running[thread_id] = act
+        try:
+            if not self._watch:
+                await anyio.sleep_forever()
+            while True:
+                try:
+                    await self._dispatch(_PREFIX + thread_id)  # sent before this could hear it
+                    async with self._leading:
+                        await self._lead()
+                except StoreError:
+                    _log.exception("signals can't be read, trying again")
+                await anyio.sleep(_RETRY_S)
+        finally:
+            del self._running[thread_id]
+
+    def send_here(self, thread_id: ThreadId, signal: Signal) -> bool:
+        """Signal a thread that runs in this engine; false if it doesn't."""
+        act = self._running.get(thread_id)
+        if act is not None:
+            act(signal)
+        return act is not None
+
+    async def send(self, thread_id: ThreadId, signal: Signal) -> None:
+        """Leave a signal in the store for whoever runs the thread."""
+        name = _PREFIX + thread_id
+        record = node("signal", SignalRecord(signal=signal, at_ms=now_ms()))
+        try:
+            move = RefMove(name, await self._store.ref(name), record.hash)
+            await self._store.commit([record], [move])
+        except RefConflict:
+            return  # somebody else signals at the same moment
+
+    async def removal(self, thread_id: ThreadId) -> list[RefMove]:
+        """The move that takes away a signal that is left over or was followed."""
+        name = _PREFIX + thread_id
+        found = await self._store.ref(name) if self._watch else None
+        return [RefMove(name, found, None)] if found is not None else []
+
+    async def _lead(self) -> None:
+        async with self._store.watch(_PREFIX) as moves:
+            for name in await self._store.refs(_PREFIX):
+                await self._dispatch(name)
+            async for move in moves:
+                await self._dispatch(move.name)
+
+    async def _dispatch(self, name: str) -> None:
+        thread_id = ThreadId(name.removeprefix(_PREFIX))
+        found = await self._store.ref(name)
+        if thread_id in self._running and found is not None:
+            record = (await self._store.get(found)).as_node().read(SignalRecord)
+            self.send_here(thread_id, record.signal)

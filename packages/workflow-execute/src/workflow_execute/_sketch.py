@@ -1,0 +1,96 @@
+"""Finds where two inputs differ when one of them isn't there any more.
+
+Of each request the journal keeps a digest, its size and a sketch: hashes of a few blocks of the
+bytes that it has beyond the request before. 20 characters tell which fifth of them differs first.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import NamedTuple
+
+BLOCKS = 5
+_BLOCK_BYTES = 3
+OVERLAP = 512
+"""How far before the end of the last request the sketched part begins: a request's end (options)
+stands after what the next one adds."""
+_SHOWN = 200
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+class Difference(NamedTuple):
+    """Where an input first differs from what was recorded."""
+
+    at: int
+    """Bytes from the beginning; the difference begins in the next `within` bytes."""
+    within: int
+    now: str
+    """The beginning of what stands there now."""
+    recorded: str | None = None
+    """What stood there, where it is known."""
+
+    def __str__(self) -> str:
+        end = "" if self.within <= 1 else f" to {self.at + self.within}"
+        then = "" if self.recorded is None else f" where it was {self.recorded!r}"
+        return f"it first differs at byte {self.at}{end}, now {self.now!r}{then}"
+
+
+def short_digest(digest: str) -> str:
+    """What a record keeps of a digest: 96 bits of it."""
+    if not digest:
+        return ""
+    whole = bytes.fromhex(digest) if _HEX.fullmatch(digest) else digest.encode()
+    if len(whole) != 32:
+        whole = hashlib.sha256(whole).digest()
+    return base64.b64encode(whole[:12]).decode()
+
+
+def sketch(data: bytes, start: int) -> str:
+    """Hash the blocks of the bytes from `start` on."""
+    blocks = _blocks(start, len(data))
+    hashes = [hashlib.sha256(data[at : at + size]).digest()[:_BLOCK_BYTES] for at, size in blocks]
+    return base64.b64encode(b"".join(hashes)).decode()
+
+
+def sketch_start(previous_size: int) -> int:
+    """Where the sketch of a request begins, after one of that size."""
+    return max(0, previous_size - OVERLAP)
+
+
+def find_difference(now: bytes, *, size: int, sketched: str, start: int) -> Difference | None:
+    """Compare bytes with the sketch of others; `None` if it can't tell them apart."""
+    hashes = base64.b64decode(sketched)
+    for number, (at, length) in enumerate(_blocks(start, size)):
+        part = now[at : at + length]
+        kept = hashes[number * _BLOCK_BYTES : (number + 1) * _BLOCK_BYTES]
+        if hashlib.sha256(part).digest()[:_BLOCK_BYTES] != kept:
+            return Difference(at, length, _text(now[at:]))
+    if len(now) > size:
+        return Difference(size, 1, _text(now[size:]))
+    return None
+
+
+def compare(recorded: bytes, now: bytes) -> Difference | None:
+    """Find the first difference of two inputs that are both there."""
+    if recorded == now:
+        return None
+    low, high = 0, min(len(recorded), len(now))
+    while low < high:  # the prefixes of length `low` are equal, those beyond `high` are not
+        middle = (low + high + 1) // 2
+        if recorded[low:middle] == now[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    begin = max(0, low - 20)
+    return Difference(low, 1, _text(now[begin:]), _text(recorded[begin:]))
+
+
+def _blocks(start: int, end: int) -> list[tuple[int, int]]:
+    length = -(-(end - start) // BLOCKS)
+    return [(at, min(length, end - at)) for at in range(start, end, length)] if length > 0 else []
+
+
+def _text(data: bytes) -> str:
+    return data[:_SHOWN].decode(errors="replace")

@@ -1,0 +1,181 @@
+"""Pausing and cancelling, from the same engine, another one and without an owner."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from workflow_cas import RefMove, SqliteStore, open_store
+from workflow_execute import (
+    Engine,
+    StoredThread,
+    ThreadNotFound,
+    ThreadNotResumable,
+    ThreadResult,
+    Workflow,
+    list_threads,
+    read_thread,
+)
+from workflow_execute.testing import in_turn
+from workflow_protocol import Hash, ThreadContext, ThreadId
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with open_store(tmp_path / "store.sqlite3") as opened:
+        yield opened
+
+
+class Stuck:
+    """A thread in the middle of an effect that takes for ever, the first time."""
+
+    def __init__(self) -> None:
+        self.started = anyio.Event()
+        self.cleaned = False
+        self.times = 0
+        self.result: ThreadResult | None = None
+
+    @property
+    def workflow(self) -> Workflow:
+        async def turn(ctx: ThreadContext) -> int:
+            async def perform() -> int:
+                self.times += 1
+                self.started.set()
+                if self.times == 1:
+                    try:
+                        await anyio.sleep_forever()
+                    finally:
+                        self.cleaned = True
+                return self.times
+
+            return await ctx.journal.run("llm/0", perform, type=int)
+
+        return in_turn(turn)
+
+    async def run(self, engine: Engine) -> None:
+        self.result = await engine.start(self.workflow, "p")
+
+
+@pytest.mark.parametrize("where", ["same engine", "no locks", "another store"])
+@pytest.mark.parametrize(("what", "state"), [("pause", "suspended"), ("cancel", "cancelled")])
+async def test_a_running_thread_is_stopped_within_a_second_and_can_go_on(
+    store: SqliteStore, tmp_path: Path, where: str, what: str, state: str
+) -> None:
+    locks = None if where == "no locks" else tmp_path / "locks"
+    engine, stuck = Engine(store, locks=locks), Stuck()
+    thread_id, took_s = ThreadId(""), 9.9
+    async with open_store(tmp_path / "store.sqlite3") as other:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stuck.run, engine)
+                await stuck.started.wait()
+                (thread_id,) = await list_threads(store)
+                elsewhere = Engine(other, locks=locks) if where == "another store" else engine
+                began = time.monotonic()
+                await (elsewhere.pause if what == "pause" else elsewhere.cancel)(thread_id)
+                took_s = time.monotonic() - began
+        assert stuck.result is not None
+        assert (stuck.result.state, stuck.cleaned) == (state, True)
+        assert took_s < 1.0
+        status = (await read_thread(other, thread_id)).status
+        assert (status.state, status.place) == (state, "role-0")
+        assert await other.refs("signal/") == {}
+
+    done = await engine.resume(stuck.workflow, thread_id)
+    assert (done.state, done.value) == ("completed", 2)
+
+
+async def test_a_thread_without_an_owner_is_stopped_too(store: SqliteStore, tmp_path: Path) -> None:
+    async def fail(ctx: ThreadContext) -> int:
+        raise RuntimeError
+
+    engine = Engine(store, locks=tmp_path / "locks")
+    failed = await engine.start(in_turn(fail), "p")
+    await engine.pause(failed.thread_id)
+    paused = (await read_thread(store, failed.thread_id)).status
+    assert (paused.state, paused.cause) == ("suspended", "paused")
+    await engine.cancel(failed.thread_id)
+    cancelled = (await read_thread(store, failed.thread_id)).status
+    assert (cancelled.state, cancelled.return_code) == ("cancelled", 130)
+
+
+async def test_what_can_not_be_stopped_says_why(store: SqliteStore) -> None:
+    async def one(ctx: ThreadContext) -> int:
+        return 1
+
+    done = await Engine(store).start(in_turn(one), "p")
+    with pytest.raises(ThreadNotResumable, match="is completed"):
+        await Engine(store).cancel(done.thread_id)
+    with pytest.raises(ThreadNotFound):
+        await Engine(store).pause(ThreadId("X"))
+
+
+async def test_when_the_thread_that_watches_for_all_ends_another_takes_over(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    engine = Engine(store, locks=tmp_path / "locks")
+    several = [Stuck() for _ in range(4)]
+    async with open_store(tmp_path / "store.sqlite3") as other:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                for stuck in several:
+                    tasks.start_soon(stuck.run, engine)
+                for stuck in several:
+                    await stuck.started.wait()
+                for thread_id in await list_threads(store):
+                    await Engine(other, locks=tmp_path / "locks").cancel(thread_id)
+    assert [stuck.result and stuck.result.state for stuck in several] == ["cancelled"] * 4
+
+
+async def test_a_signal_that_was_left_over_does_not_stop_the_next_run(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """As when the owner died before it could follow it."""
+    engine = Engine(store, locks=tmp_path / "locks")
+    seen: list[dict[str, Hash]] = []
+
+    async def fail(ctx: ThreadContext) -> int:
+        raise RuntimeError
+
+    async def one(ctx: ThreadContext) -> int:
+        await anyio.sleep(0.6)  # longer than a watcher takes
+        seen.append(await store.refs("signal/"))
+        return 1
+
+    failed = await engine.start(in_turn(fail), "p")
+    status = (await read_thread(store, failed.thread_id)).status_hash
+    await store.commit([], [RefMove(f"signal/{failed.thread_id}", None, status)])
+
+    assert (await engine.resume(in_turn(one), failed.thread_id)).state == "completed"
+    assert seen == [{}]
+
+
+async def test_a_run_whose_process_died_is_interrupted(store: SqliteStore, tmp_path: Path) -> None:
+    engine, stuck = Engine(store, locks=tmp_path / "locks"), Stuck()
+    running: list[StoredThread] = []
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stuck.run, engine)
+            await stuck.started.wait()
+            (thread_id,) = await list_threads(store)
+            running.append(await read_thread(store, thread_id))
+            assert await engine.state(running[0]) == "running"
+            tasks.cancel_scope.cancel()
+    (stored,), thread_id = running, running[0].thread_id
+    # As the store was before the end of the run, with nobody who holds the lock.
+    assert await engine.state(await read_thread(store, thread_id)) == "cancelled"
+    async with open_store(tmp_path / "copy.sqlite3") as copy:
+        for hash in (stored.start.prompt, stored.head, stored.status_hash):
+            await copy.commit([await store.get(hash)])
+        await copy.commit(
+            [],
+            [
+                RefMove(f"thread/{thread_id}/head", None, stored.head),
+                RefMove(f"thread/{thread_id}/status", None, stored.status_hash),
+            ],
+        )
+        again = Engine(copy, locks=tmp_path / "locks")
+        assert await again.state(await read_thread(copy, thread_id)) == "interrupted"
+        assert (await again.resume(stuck.workflow, thread_id)).state == "completed"

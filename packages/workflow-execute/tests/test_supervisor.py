@@ -1,0 +1,138 @@
+"""The supervisor: when it is asked, what it sees, and what its answer does."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import TypeForm
+
+from workflow_cas import SqliteStore, open_store
+from workflow_execute import (
+    Decision,
+    Engine,
+    Limits,
+    Workflow,
+    create_supervisor,
+    create_workflow,
+    read_thread,
+)
+from workflow_protocol import (
+    START,
+    AdapterBinding,
+    Completion,
+    RoleDefinition,
+    RoleFn,
+    ThreadContext,
+    Transition,
+    WorkflowDefinition,
+)
+from workflow_reactor.testing import ScriptedLlm, call, say
+
+TALKER = RoleDefinition(name="talker", description="", system_prompt="Talk.", schema=str)
+LISTENER = RoleDefinition(name="listener", description="", system_prompt="Listen.", schema=str)
+GO_ON = call("resolve", decision="continue", reason="all is well")
+STOP = call("resolve", decision="stop", reason="they go in circles")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with open_store(tmp_path / "store.sqlite3") as opened:
+        yield opened
+
+
+def endless(boom_at: int = -1) -> Workflow:
+    """Two roles that talk for ever; `boom_at` raises once, at that many steps."""
+    booms = [boom_at]
+
+    def adapter(prompt: str, schema: TypeForm[Any]) -> RoleFn[Any]:
+        async def role(ctx: ThreadContext) -> Any:
+            if len(ctx.steps) in booms:
+                booms.clear()
+                raise RuntimeError("boom")
+            return f"{prompt} {len(ctx.steps)} " + "x" * 1000
+
+        return role
+
+    return create_workflow(
+        WorkflowDefinition(
+            description="",
+            roles=[TALKER, LISTENER],
+            table={
+                START: [Transition(TALKER)],
+                TALKER: [Transition(LISTENER)],
+                LISTENER: [Transition(TALKER)],
+            },
+        ),
+        AdapterBinding(adapter=adapter),
+    )
+
+
+async def test_it_is_asked_after_every_n_steps_and_its_stop_ends_the_thread(
+    store: SqliteStore,
+) -> None:
+    llm = ScriptedLlm([GO_ON, say(None), call("read_step", number=4), STOP])
+    engine = Engine(store, supervisor=create_supervisor(llm), supervise_every=2)
+    result = await engine.start(endless(), "Find the answer.")
+
+    assert (result.state, result.return_code) == ("completed", 1)
+    assert result.summary == "stopped by the supervisor: they go in circles"
+    assert len(result.steps) == 4
+    overview = llm.requests[1]["messages"][1]["content"]
+    assert overview.startswith("Task: Find the answer.")
+    assert '4. [listener] "Listen. 3 ' in overview
+    assert len(overview) < 2_000
+    assert llm.requests[3]["messages"][-1]["content"] == result.steps[3].content
+
+    replayed = await Engine(store).replay(endless(), result.thread_id)
+    assert replayed.completion == Completion(return_code=1, summary=result.summary)
+
+
+async def test_it_is_off_unless_it_is_given(store: SqliteStore) -> None:
+    result = await Engine(store, limits=Limits(max_steps=7)).start(endless(), "p")
+
+    assert result.state == "suspended"
+    thread = await read_thread(store, result.thread_id)
+    assert [step.turn for step in thread.steps] == [None] * 7
+
+
+@pytest.mark.parametrize("replies", [[], [say("hm")] * 4, [call("resolve", decision="kill")] * 4])
+async def test_a_supervisor_that_fails_is_logged_and_stops_nothing(
+    store: SqliteStore, replies: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    supervisor = create_supervisor(ScriptedLlm(replies))
+    engine = Engine(store, limits=Limits(max_steps=3), supervisor=supervisor, supervise_every=2)
+    result = await engine.start(endless(), "p")
+
+    assert (result.state, len(result.steps)) == ("suspended", 3)
+    assert "the supervisor of thread" in caplog.text
+
+
+async def test_its_decision_is_recorded_and_not_asked_for_again(store: SqliteStore) -> None:
+    llm = ScriptedLlm([GO_ON, STOP])
+    engine = Engine(store, supervisor=create_supervisor(llm), supervise_every=2)
+    workflow = endless(boom_at=2)
+    failed = await engine.start(workflow, "p")
+    assert (failed.state, len(llm.requests)) == ("failed", 1)
+
+    result = await engine.resume(workflow, failed.thread_id)
+    assert (result.return_code, len(result.steps), len(llm.requests)) == (1, 4, 2)
+
+
+async def test_any_function_can_supervise(store: SqliteStore) -> None:
+    async def stop(thread: ThreadContext) -> Decision:
+        return Decision(decision="stop", reason=f"{len(thread.steps)} are enough")
+
+    result = await Engine(store, supervisor=stop, supervise_every=1).start(endless(), "p")
+    assert result.summary == "stopped by the supervisor: 1 are enough"
+    assert await read_thread(store, result.thread_id)
+
+
+async def test_steps_that_are_not_there_can_not_be_read(store: SqliteStore) -> None:
+    llm = ScriptedLlm([call("read_step", number=9), call("read_step", number="x"), STOP])
+    engine = Engine(store, supervisor=create_supervisor(llm), supervise_every=1)
+    await engine.start(endless(), "p")
+
+    told = [request["messages"][-1]["content"] for request in llm.requests[1:]]
+    assert told[0] == "Error: there are steps 1 to 1"
+    assert "number" in told[1]

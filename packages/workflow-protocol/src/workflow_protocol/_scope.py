@@ -1,0 +1,50 @@
+"""A part of a role's turn with journal keys of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from workflow_protocol._events import Event
+from workflow_protocol._journal import Answer, Effect, Journal, Metered, Question
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedJournal:
+    """Puts `<name>/` before each key, so that two loops in one turn don't share their keys."""
+
+    inner: Journal
+    name: str
+
+    async def run(
+        self,
+        key: str,
+        perform: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        effect: Effect = Effect.READ,
+        digest: str = "",
+        request: Callable[[], bytes] | None = None,
+        metered: Metered[T] | None = None,
+    ) -> T:
+        """See `Journal.run`."""
+        return await self.inner.run(
+            f"{self.name}/{key}",
+            perform,
+            type=type,
+            effect=effect,
+            digest=digest,
+            request=request,
+            metered=metered,
+        )
+
+    async def ask(self, key: str, question: Question) -> Answer:
+        """See `Journal.ask`."""
+        return await self.inner.ask(f"{self.name}/{key}", question)
+
+    async def note(self, event: Event) -> None:
+        """See `Journal.note`."""
+        await self.inner.note(event)

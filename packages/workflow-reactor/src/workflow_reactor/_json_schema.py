@@ -1,0 +1,143 @@
+"""Walks over JSON Schemas that know what is a keyword and what is a name.
+
+A property may be called `title`, `default`, `$ref` or `properties`: under `properties` there are
+names, under `const`, `enum`, `default` and `examples` there is data, and neither is ever changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+from urllib.parse import unquote
+
+from workflow_protocol import JsonObject
+
+_ONE = frozenset(
+    {
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+_MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+
+
+def map_schemas(node: JsonObject, apply: Callable[[JsonObject], Any]) -> JsonObject:
+    """The same schema with each schema directly below it replaced by what `apply` makes of it."""
+    return {key: _mapped(key, value, apply) for key, value in node.items()}
+
+
+def _mapped(key: str, value: Any, apply: Callable[[JsonObject], Any]) -> Any:
+    if key in _ONE and isinstance(value, dict):
+        return apply(cast("JsonObject", value))
+    if key in _MANY and isinstance(value, list):
+        return [_applied(item, apply) for item in cast("list[Any]", value)]
+    if key in _NAMED and isinstance(value, dict):
+        below = cast("JsonObject", value)
+        return {name: _applied(item, apply) for name, item in below.items()}
+    return value
+
+
+def _applied(item: Any, apply: Callable[[JsonObject], Any]) -> Any:
+    return apply(cast("JsonObject", item)) if isinstance(item, dict) else item
+
+
+def find(root: JsonObject, ref: str) -> JsonObject | None:
+    """The schema that a reference names, if it is one inside `root`: `#`, `#/$defs/Name` …"""
+    if not ref.startswith("#") or (len(ref) > 1 and ref[1] != "/"):
+        return None
+    node: Any = root
+    for part in ref[2:].split("/") if len(ref) > 1 else ():
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict):
+            node = cast("JsonObject", node).get(key)
+        elif isinstance(node, list) and key.isdecimal() and int(key) < len(cast("Any", node)):
+            node = cast("list[Any]", node)[int(key)]
+        else:
+            return None
+    return cast("JsonObject", node) if isinstance(node, dict) else None
+
+
+def followed(root: JsonObject, node: JsonObject) -> JsonObject:
+    """The schema with its reference followed; one that leads nowhere allows anything."""
+    for _ in range(32):
+        ref = node.get("$ref")
+        if not isinstance(ref, str):
+            return node
+        target = find(root, ref)
+        if target is None:
+            return {}
+        node = target
+    return {}
+
+
+def members(node: JsonObject) -> Sequence[JsonObject]:
+    """The alternatives of a union; nothing where the schema is none."""
+    found: Any = node.get("anyOf") or node.get("oneOf")
+    listed = cast("list[Any]", found) if isinstance(found, list) else []
+    return [cast("JsonObject", each) for each in listed if isinstance(each, dict)]
+
+
+def types_of(node: JsonObject) -> list[str]:
+    """The types that a schema names, in their order; nothing where it names none."""
+    declared: Any = node.get("type")
+    if isinstance(declared, str):
+        return [declared]
+    return list(cast("list[str]", declared)) if isinstance(declared, list) else []
+
+
+def constants(node: JsonObject) -> list[Any] | None:
+    """The only values that a schema allows by `const` or `enum`; `None` where it has neither."""
+    if "const" in node:
+        return [node["const"]]
+    values = node.get("enum")
+    return cast("list[Any]", values) if isinstance(values, list) else None
+
+
+def type_of(value: object) -> str:
+    """The JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list() | tuple():
+            return "array"
+        case _:
+            return "object"
+
+
+def properties_of(node: JsonObject) -> dict[str, Any]:
+    """The named properties of an object's schema."""
+    found = node.get("properties")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def walk(node: JsonObject) -> Iterator[JsonObject]:
+    """Yield a schema and every schema in it. References aren't followed."""
+    yield node
+    below: list[JsonObject] = []
+
+    def note(item: JsonObject) -> JsonObject:
+        below.append(item)
+        return item
+
+    map_schemas(node, note)
+    for item in below:
+        yield from walk(item)

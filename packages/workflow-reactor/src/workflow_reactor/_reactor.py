@@ -1,0 +1,163 @@
+"""ThreadReactor: a model with tools that gives one value of a schema, for part of a role's turn.
+
+What is fixed (model, prompt, tools) is given once and makes a prefix that provider caches keep.
+What varies (thread, input, schema) is given per call. Unlike a ReAct role it also takes a plain
+reply of JSON that fits the schema, and it knows no guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import anyio
+from typing_extensions import TypeForm
+
+from workflow_protocol import (
+    OutcomeUnknown,
+    SchemaMismatch,
+    Suspended,
+    ThreadContext,
+    WorkflowError,
+)
+from workflow_reactor._conversation import Conversation
+from workflow_reactor._errors import MaxRoundsExceeded
+from workflow_reactor._llm import LlmFn, LlmSource, ask_model, open_llm
+from workflow_reactor._messages import AssistantMessage, ToolCall, system, tool_result, user
+from workflow_reactor._request import RequestOptions
+from workflow_reactor._result import RESOLVE, ResultSchema
+from workflow_reactor._tools import ToolDefinition, ToolHandler
+
+T = TypeVar("T")
+
+
+async def no_tools(call: ToolCall, ctx: ThreadContext) -> str:
+    """The handler where there are no tools: never called."""
+    del ctx
+    raise WorkflowError(f"{call.name!r} has no handler")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadReactorConfig:
+    """What stays the same over all calls of a reactor."""
+
+    llm: LlmFn | LlmSource
+    system_prompt: str
+    tools: Sequence[ToolDefinition] = ()
+    tool_handler: ToolHandler = no_tools
+    max_rounds: int = 10
+
+
+class ThreadReactorFn(Protocol):
+    """A reactor: ask it about a thread."""
+
+    async def __call__(self, thread: ThreadContext, input: str, schema: TypeForm[T]) -> T:
+        """Work with the tools until there is a value of the schema.
+
+        Every model reply and tool call goes through the thread's journal. A turn that asks
+        several times gives each its own keys: `thread.scoped("extract")`.
+
+        Raises:
+            MaxRoundsExceeded: no valid value in all rounds; it carries the conversation.
+            ProviderError: the model could not be asked.
+        """
+        ...
+
+
+def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
+    """Make a reactor. Nothing is opened until it is asked."""
+
+    async def reactor(thread: ThreadContext, input: str, schema: TypeForm[T]) -> T:
+        result = ResultSchema(schema)
+        turn = _Turn(
+            thread, {tool.name: tool for tool in config.tools}, config.tool_handler, result
+        )
+        offered = (*config.tools, result.tool())
+        messages = Conversation([system(config.system_prompt), user(input)])
+        async with open_llm(config.llm, thread.journal.note) as llm:
+            for round in range(config.max_rounds):
+                reply = await ask_model(
+                    llm,
+                    thread.journal,
+                    messages,
+                    offered,
+                    RequestOptions(tool_choice="auto"),
+                    round=round,
+                    max_rounds=config.max_rounds,
+                )
+                messages.append(reply.message)
+                value = await turn.take_in(reply, messages, round)
+                if value is not None:
+                    return value.value
+        raise MaxRoundsExceeded(
+            f"the model gave no valid value in {config.max_rounds} rounds",
+            messages=messages,
+            rounds=config.max_rounds,
+        )
+
+    return reactor
+
+
+@dataclass(frozen=True, slots=True)
+class _Found(Generic[T]):
+    """The value, in a box, as it may be any value at all."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn(Generic[T]):
+    """One call of a reactor: how replies are taken in."""
+
+    thread: ThreadContext
+    tools: Mapping[str, ToolDefinition]
+    handler: ToolHandler
+    result: ResultSchema[T]
+
+    async def take_in(
+        self, reply: AssistantMessage, messages: Conversation, round: int
+    ) -> _Found[T] | None:
+        """Run a reply's calls in their order, or read its text; add what the model is told."""
+        if not reply.tool_calls:
+            try:
+                return _Found(self.result.read_text(reply.text))
+            except SchemaMismatch as misfit:
+                problem = f"Your reply is not valid; call `resolve` with the result:\n{misfit}"
+                messages.append(user(problem))
+                return None
+        for index, call in enumerate(reply.tool_calls):
+            if call.name == RESOLVE:
+                try:
+                    return _Found(self.result.read_call(call))
+                except SchemaMismatch as misfit:
+                    text = f"Error: the result is not valid; mend it and resolve again:\n{misfit}"
+            else:
+                text = await self._run(call, f"tool/{round}/{index}")
+            messages.append(tool_result(call, text))
+        return None
+
+    async def _run(self, call: ToolCall, key: str) -> str:
+        """Run one call by the journal. Whatever goes wrong with it is a result for the model."""
+        tool = self.tools.get(call.name)
+        if tool is None:
+            names = ", ".join([*self.tools, RESOLVE])
+            return f"Error: there is no tool {call.name!r}; the tools are {names}"
+        received = tool.receive(call)
+        if received.fault:
+            return f"Error: {received.fault}"
+
+        async def perform() -> str:
+            try:
+                with anyio.move_on_after(tool.timeout_s):
+                    return await self.handler(received, self.thread)
+            except Suspended:
+                raise
+            except Exception as error:  # noqa: BLE001 - a tool may raise anything
+                return f"Error: {error or type(error).__name__}"
+            return f"Error: {tool.name} took longer than {tool.timeout_s or 0:g} s"
+
+        try:
+            return await self.thread.journal.run(key, perform, type=str, effect=tool.effect)
+        except OutcomeUnknown as unknown:
+            return f"Error: {unknown}"

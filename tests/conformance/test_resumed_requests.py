@@ -1,0 +1,87 @@
+"""A turn that is taken up again sends the bytes that it would have sent, or says why it can't."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workflow_agent_react import ReactAdapterConfig, create_react_adapter
+from workflow_cas import open_store
+from workflow_execute import Engine, JournalMismatch, Workflow, create_workflow
+from workflow_protocol import (
+    END,
+    START,
+    AdapterBinding,
+    RoleDefinition,
+    ThreadContext,
+    Transition,
+    WorkflowDefinition,
+)
+from workflow_reactor import LlmProvider, Secret, ToolCall, ToolDefinition
+from workflow_reactor.testing import Wire, call, function, http, loopback_server, say
+
+RESOLVE = call("resolve", answer=42)
+REFUSED = Wire(data=http(401))
+ODD = say(None, function("ping", "", id=""), function("ping", "[1]", id=""), reasoning_content="so")
+
+
+@dataclass
+class Answer:
+    answer: int
+
+
+PING = ToolDefinition(
+    name="ping", description="Ping.", parameters={"type": "object", "properties": {}}
+)
+ROLE = RoleDefinition(name="counter", description="Counts.", system_prompt="Count.", schema=Answer)
+
+
+async def ping(call: ToolCall, ctx: ThreadContext) -> str:
+    del call, ctx
+    return "pong"
+
+
+def workflow(provider: LlmProvider) -> Workflow:
+    config = ReactAdapterConfig(provider=provider, tools=[PING], tool_handler=ping)
+    return create_workflow(
+        WorkflowDefinition(
+            description="Counting.",
+            roles=[ROLE],
+            table={START: [Transition(ROLE)], ROLE: [Transition(END)]},
+        ),
+        AdapterBinding(adapter=create_react_adapter(config)),
+    )
+
+
+async def test_the_request_after_a_resume_is_the_one_that_failed(tmp_path: Path) -> None:
+    replies = [ODD, call("ping"), REFUSED, RESOLVE]
+    async with loopback_server(replies, strict=True) as server, open_store(tmp_path / "s") as store:
+        first = await Engine(store).start(workflow(server.provider()), "Go.")
+        moved = server.provider(api_key=Secret("another"), max_attempts=2)
+        second = await Engine(store).resume(workflow(moved), first.thread_id)
+
+    assert first.state == "failed"
+    assert second.value == Answer(42)
+    assert len(server.bodies) == 4
+    assert server.bodies[3] == server.bodies[2]
+    assert server.faults == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": "another"}, {"extra_body": {"temperature": 1}}], ids=lambda each: str(each)
+)
+async def test_a_turn_is_not_taken_up_with_another_model(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    async with (
+        loopback_server([ODD, REFUSED, RESOLVE]) as server,
+        open_store(tmp_path / "s") as store,
+    ):
+        first = await Engine(store).start(workflow(server.provider()), "Go.")
+        second = await Engine(store).resume(workflow(server.provider(**change)), first.thread_id)
+
+    assert isinstance(second.error, JournalMismatch)
+    assert len(server.bodies) == 2

@@ -1,0 +1,61 @@
+"""The engine's promise: die at any instant, lose nothing, do nothing twice, end up the same."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DRIVER = Path(__file__).with_name("driver.py")
+PARTS = 2
+
+
+@pytest.fixture
+def folder() -> Generator[Path]:
+    """In memory where there is such a place: what a kill loses isn't what the disk does."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as name:
+        yield Path(name)
+
+
+def drive(folder: Path, *options: str) -> list[Any]:
+    """Share the points among some processes and wait for their reports."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(DRIVER), str(folder), str(part), str(PARTS), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for part in range(PARTS)
+    ]
+    outcomes = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * PARTS, outcomes
+    return [json.loads(out) for out, _ in outcomes]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_thread_survives_a_kill_at_each_boundary(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = drive(folder)
+
+    points = sum(report["points"] for report in reports)
+    with capsys.disabled():
+        sys.stdout.write(f"\nkilled at {points} points\n")
+    assert [report["wrong"] for report in reports] == [{}] * PARTS
+    assert points > 200
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_thread_survives_a_kill_while_it_recovers_from_one(folder: Path) -> None:
+    reports = drive(folder, "--twice")
+
+    assert [report["wrong"] for report in reports] == [{}] * PARTS
+    assert sum(report["points"] for report in reports) == 40
