@@ -56,7 +56,7 @@ async def test_setup_bundle_add_run_show_on_the_embedded_model(tmp_path: Path) -
     ended = events[-1]
     assert ended["event"] == "ThreadEnded", words
     assert ended["state"] == "completed", words
-    assert (exit_code == 0) == (ended["return_code"] == 0)
+    assert exit_code == ended["return_code"]
     values = [event for event in events if event["event"] == "RoleFinished"]
     assert [value["role"] for value in values][:2] == ["reader", "reviewer"]
     for value in values:

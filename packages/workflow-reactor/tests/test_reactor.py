@@ -160,7 +160,7 @@ async def test_extract_takes_the_hash_of_a_stored_text() -> None:
     assert await create_extract(llm, store)(thread(), words.hash, Plan) == Plan(["a", "b"])
     assert llm.requests[0]["messages"][1]["content"] == "phases a and b"
     assert llm.requests[1]["messages"][-1]["content"].startswith("Error: ")
-    assert "hash" in llm.requests[2]["messages"][-1]["content"]
+    assert "as a string" in llm.requests[2]["messages"][-1]["content"]
 
 
 async def test_extract_without_a_store_has_no_tools_and_takes_hashes_for_text() -> None:

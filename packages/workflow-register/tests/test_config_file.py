@@ -584,7 +584,7 @@ def test_wrong_limits_and_prices_are_told_with_their_place(tmp_path: Path) -> No
     for part in (
         "limits.max_cost",
         "'max_tokens'",
-        "did you mean 'output'?",
+        "did you mean 'output'",
         "limits.prices.n.input",
     ):
         assert part in words

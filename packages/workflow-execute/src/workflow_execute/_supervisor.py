@@ -60,6 +60,7 @@ _READ_STEP = ToolDefinition(
         "additionalProperties": False,
     },
     effect=Effect.READ,
+    validated=True,  # by the handler
 )
 
 

@@ -90,7 +90,7 @@ _MODELS = (
         licence="Apache-2.0",
         context_tokens=8192,
         template="qwen_fence.jinja",
-        dialect="native",
+        dialect="json",
         description="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M: calls tools well, half the speed",
         sources=(
             HubSource(

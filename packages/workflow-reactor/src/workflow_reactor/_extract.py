@@ -33,6 +33,7 @@ _CAS_GET = ToolDefinition(
         "additionalProperties": False,
     },
     effect=Effect.READ,
+    validated=True,  # by the handler
 )
 
 

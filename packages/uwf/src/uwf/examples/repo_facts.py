@@ -95,8 +95,10 @@ def evidence_was_read(call: ProposedCall, ctx: ThreadContext) -> Decision:
     ]
     if not unread:
         return Allow()
-    names = ", ".join(sorted(os.path.relpath(path, workspace) for path in read)) or "none so far"
-    return Deny(f"evidence may name only files that you have read: {names}; not {unread[0]}")
+    return Deny(
+        f"evidence names {unread[0]!r}, which you have not read; call read_file with that path, "
+        "or leave it out, then resolve again"
+    )
 
 
 def is_approved(ctx: ThreadContext) -> bool:
