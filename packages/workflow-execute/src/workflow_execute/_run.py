@@ -260,6 +260,7 @@ class Run:
         role = self._workflow.definition.role(step.role)
         assert self._head is not None  # begin or take_up came first
         value, words = content(encode_value(role, step.meta)[0]), content(step.content)
+        await self._journal.flush()
         turn, charged = self._journal.last, self._journal.charged
         refs = list(dict.fromkeys(h for h in (self._head, value.hash, words.hash, turn) if h))
         tokens = step.usage.input_tokens + step.usage.output_tokens
@@ -345,6 +346,7 @@ class Run:
         return "" if role is None else role.name
 
     async def _end(self, status: StatusRecord) -> None:
+        await self._journal.flush()
         removal = await self._around.signals.removal(self._ctx.thread_id) if self._signal else []
         await self._set_status(status, removal)
         await self._note(
