@@ -355,9 +355,8 @@ class Engine:
     async def _mark_stopped(self, thread_id: ThreadId, signal: Signal) -> None:
         """Record the end of a thread that nobody runs."""
         stored = await read_thread(self.store, thread_id)
-        moves = await self._signals.removal(thread_id)
         if stored.status.state == "completed":
-            await self.store.commit([], moves)
+            await self._signals.remove_with(thread_id, lambda moves: self.store.commit([], moves))
             raise ThreadNotResumable(f"thread {thread_id} is completed")
         cancelled = signal == "cancel"
         status = node(
@@ -371,8 +370,10 @@ class Engine:
                 place=stored.status.place,
             ),
         )
-        name = thread_ref(thread_id, "status")
-        await self.store.commit([status], [RefMove(name, stored.status_hash, status.hash), *moves])
+        move = RefMove(thread_ref(thread_id, "status"), stored.status_hash, status.hash)
+        await self._signals.remove_with(
+            thread_id, lambda moves: self.store.commit([status], [move, *moves])
+        )
 
     async def _branch(
         self,

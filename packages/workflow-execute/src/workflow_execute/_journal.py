@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -139,8 +139,11 @@ class TurnWriter:
                 if self._queue and (error := await self._write_queue()) is not None:
                     raise error
 
-    async def _write_queue(self) -> StoreError | None:
-        batch, self._queue = self._queue, []
+    def rest(self) -> tuple[list[Stored], Hash | None]:
+        """What was put off, for the commit that ends the turn, and the last record with it."""
+        return self._chained(self._queue)
+
+    def _chained(self, batch: Sequence[_Pending]) -> tuple[list[Stored], Hash | None]:
         objects: list[Stored] = []
         last = self.last
         for each in batch:
@@ -148,6 +151,11 @@ class TurnWriter:
             turn = node("turn", record, [h for h in (last, *(o.hash for o in each.objects)) if h])
             objects += [*each.objects, turn]
             last = turn.hash
+        return objects, last
+
+    async def _write_queue(self) -> StoreError | None:
+        batch, self._queue = self._queue, []
+        objects, last = self._chained(batch)
         try:
             await self._store.commit(objects, [RefMove(self._ref, self.last, last)])
         except StoreError as error:
@@ -206,8 +214,12 @@ class StoreJournal:
         """The newest record on disk."""
         return self._writer.last
 
+    def rest(self) -> tuple[list[Stored], Hash | None]:
+        """What waits for the next record, for the commit of the step, and the last of it all."""
+        return self._writer.rest()
+
     async def flush(self) -> None:
-        """Write what waits for the next record: the turn ends.
+        """Write what waits for the next record: the turn ends without a step.
 
         Raises:
             StoreError: it could not be written.

@@ -187,8 +187,10 @@ class Run:
         for step in stored.steps:
             spent = spent.plus(charged_for(step))
         self._budget.take_up(stored.thread_id, spent)
-        leftover = await self._around.signals.removal(stored.thread_id)
-        await self._set_status(StatusRecord(state="running", at_ms=now_ms()), leftover)
+        running = StatusRecord(state="running", at_ms=now_ms())
+        await self._around.signals.remove_with(
+            stored.thread_id, lambda moves: self._set_status(running, moves)
+        )
 
     async def to_the_end(self) -> ThreadResult:
         """Run until the thread ends in one of its states, and record which."""
@@ -260,8 +262,8 @@ class Run:
         role = self._workflow.definition.role(step.role)
         assert self._head is not None  # begin or take_up came first
         value, words = content(encode_value(role, step.meta)[0]), content(step.content)
-        await self._journal.flush()
-        turn, charged = self._journal.last, self._journal.charged
+        rest, turn = self._journal.rest()
+        on_disk, charged = self._journal.last, self._journal.charged
         refs = list(dict.fromkeys(h for h in (self._head, value.hash, words.hash, turn) if h))
         tokens = step.usage.input_tokens + step.usage.output_tokens
         metered = self._journal.metered
@@ -280,10 +282,10 @@ class Run:
         )
         state = node("state", record, refs)
         moves = [self._move("head", self._head, state.hash)]
-        if turn is not None:
-            moves.append(self._move("turn", turn, None))
+        if on_disk is not None:
+            moves.append(self._move("turn", on_disk, None))
         with anyio.CancelScope(shield=True):  # so that memory and store agree
-            await self._store.commit([value, words, state], moves)
+            await self._store.commit([value, words, *rest, state], moves)
             self._head = state.hash
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, step))
         self._ran_before_ms += record.elapsed_ms
@@ -347,8 +349,12 @@ class Run:
 
     async def _end(self, status: StatusRecord) -> None:
         await self._journal.flush()
-        removal = await self._around.signals.removal(self._ctx.thread_id) if self._signal else []
-        await self._set_status(status, removal)
+        if self._signal is None:
+            await self._set_status(status)
+        else:
+            await self._around.signals.remove_with(
+                self._ctx.thread_id, lambda moves: self._set_status(status, moves)
+            )
         await self._note(
             ThreadEnded(
                 thread_id=self._ctx.thread_id,
