@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from typing_extensions import TypeForm
 
 from workflow_agent_react._calls import CallRunner
@@ -43,8 +43,7 @@ class ReactConfigError(WorkflowError):
     """A `ReactAdapterConfig` that can't work."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReactAdapterConfig:
+class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What a ReAct adapter or agent is made of.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -21,8 +21,7 @@ from workflow_protocol import Answer, JsonObject, Question, Suspended, ThreadCon
 from workflow_reactor import RESOLVE, ToolCall, ToolDefinition, make_call
 
 
-@dataclass(frozen=True, slots=True)
-class Permit:
+class Permit(msgspec.Struct, frozen=True):
     """A call may run: as it is, or with the arguments that a person put in."""
 
     call: ToolCall
@@ -31,15 +30,13 @@ class Permit:
     changed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A call may not run; the reason is what the model sees as its result."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """Decides about calls. Each needs an approval of its own, even if it repeats another."""
 
     guard: Guard

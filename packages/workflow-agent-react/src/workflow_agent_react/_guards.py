@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -20,20 +19,17 @@ from workflow_protocol import JsonObject, ThreadContext
 from workflow_reactor import ToolDefinition
 
 
-@dataclass(frozen=True, slots=True)
-class Allow:
+class Allow(msgspec.Struct, frozen=True):
     """Run the call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(msgspec.Struct, frozen=True):
     """Don't run the call. The model sees the reason as its result."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """Let a person decide. They see the question, and the call with its arguments."""
 
     question: str
@@ -42,8 +38,7 @@ class Ask:
 Decision: TypeAlias = Allow | Deny | Ask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastCall:
+class PastCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of this turn and what came of it."""
 
     name: str
@@ -54,8 +49,7 @@ class PastCall:
     """The whole result, or why it failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallHistory:
+class CallHistory(msgspec.Struct, frozen=True):
     """The calls of this turn so far, oldest first. Those that were refused or failed are in it."""
 
     calls: tuple[PastCall, ...] = ()
@@ -65,8 +59,7 @@ class CallHistory:
         return tuple(call for call in self.calls if call.ok and call.name == name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedCall:
+class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a model wants to make: of a tool, or of `resolve` with the role's result."""
 
     name: str
@@ -87,8 +80,7 @@ class Guard(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedGuard:
+class VersionedGuard(msgspec.Struct, frozen=True):
     """A guard whose version you name. See `versioned`."""
 
     guard: Guard
@@ -108,8 +100,7 @@ def versioned(guard: Guard, version: str) -> VersionedGuard:
     return VersionedGuard(guard, version)
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(msgspec.Struct, frozen=True):
     """Several guards as one. See `all_of`."""
 
     guards: tuple[Guard, ...]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 import anyio
@@ -36,8 +34,7 @@ class _NotRecorded(Exception):
     """Raised and caught here, to ask the journal whether it has a result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invoker:
+class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     """Makes the calls of one turn of a role. A place such as `3/0` names each in the journal."""
 
     ctx: ThreadContext
@@ -46,7 +43,7 @@ class Invoker:
     handler: ToolHandler
     kept: KeptResults
     guard: Guard | None = None
-    _past: list[PastCall] = field(default_factory=list[PastCall])
+    _past: list[PastCall] = msgspec.field(default_factory=list[PastCall])
 
     async def verdict(self, call: ToolCall, place: str) -> Verdict:
         """Say what is known of the call before it runs. A call that has run is not judged again."""
@@ -185,6 +182,8 @@ def _words(error: Exception) -> str:
 
 
 def _unknown_tool(name: str, tools: Mapping[str, ToolDefinition]) -> str:
+    import difflib  # here: few runs need it, and each would pay for its import
+
     near = difflib.get_close_matches(name, tools, n=len(tools), cutoff=0.6)
     names = [*near, *(each for each in tools if each not in near)]
     return f"there is no tool {name!r}; the tools are {', '.join(names)}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
 import httpx
+import msgspec
 
 from workflow_reactor._errors import ProviderConfigError
 from workflow_reactor._faults import ProviderFault, fault_of_exception
@@ -18,8 +18,7 @@ _CLOSE_GRACE_S = 1.0
 Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpReply:
+class HttpReply(msgspec.Struct, frozen=True):
     """A whole reply, whatever its status."""
 
     status: int
