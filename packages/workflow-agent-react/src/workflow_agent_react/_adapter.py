@@ -156,6 +156,7 @@ class _Parts:
                 ctx=ctx,
                 tools={tool.name: tool for tool in offered},
                 handler=self._handler,
+                result=result,
                 kept=KeptResults(
                     self._config.max_result_chars,
                     can_read_on=self._can_read_on,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -17,8 +18,15 @@ from workflow_agent_react._guards import (
     approval_hash,
     judge,
 )
-from workflow_protocol import Answer, JsonObject, Question, Suspended, ThreadContext
-from workflow_reactor import RESOLVE, ToolCall, ToolDefinition, make_call
+from workflow_protocol import (
+    Answer,
+    JsonObject,
+    Question,
+    SchemaMismatch,
+    Suspended,
+    ThreadContext,
+)
+from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, make_call
 
 
 class Permit(msgspec.Struct, frozen=True):
@@ -42,6 +50,7 @@ class Gate(msgspec.Struct, frozen=True):
     guard: Guard
     tools: Mapping[str, ToolDefinition]
     ctx: ThreadContext
+    result: ResultSchema[Any]
 
     async def check(
         self, call: ToolCall, place: str, history: CallHistory
@@ -78,13 +87,24 @@ class Gate(msgspec.Struct, frozen=True):
                 return Refusal(f"a person declined this call{_words(answer)}")
             if not answer.arguments:
                 return Permit(call, f"a person approved this call{_words(answer)}")
-            changed = make_call(call.name, answer.arguments, round=0, index=0)
-            if call.name != RESOLVE:  # a result is validated by the role's schema afterwards
-                changed = self.tools[call.name].receive(changed)
+            changed = self._received(call.name, answer.arguments)
             if not changed.fault:
                 return await self._changed(call, changed.arguments, answer, proposed)
-            problem = f"\n(The arguments that were given instead can't be used: {changed.fault}.)"
+            problem = f"\n(The arguments that were given instead can't be used: {changed.fault})"
         return Refusal("a person wanted other arguments, but gave none that can be used")
+
+    def _received(self, name: str, arguments: str) -> ToolCall:
+        """A person's arguments, checked as the model's are; the person is told of a fault."""
+        call = make_call(name, arguments, round=0, index=0)
+        if call.fault:  # whose words are for a model
+            return replace(call, fault=f"{arguments[:200]!r} is not one JSON object")
+        if name != RESOLVE:
+            return self.tools[name].receive_from_person(call)
+        try:
+            self.result.read_call(call)
+        except SchemaMismatch as misfit:
+            return replace(call, fault=str(misfit))
+        return call
 
     async def _changed(
         self, call: ToolCall, arguments: str, answer: Answer, proposed: ProposedCall

@@ -8,13 +8,15 @@ def no_pushes(call: ProposedCall, ctx: ThreadContext) -> Decision:
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 from collections.abc import Awaitable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import msgspec
 
+from workflow_agent_react._tool_errors import GuardError
 from workflow_protocol import JsonObject, ThreadContext
 from workflow_reactor import ToolDefinition
 
@@ -72,7 +74,8 @@ class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
 class Guard(Protocol):
     """Judges a call. It may be a plain or an async function, and must not change anything.
 
-    An exception ends the role: nothing runs that a broken rule did not allow.
+    An exception ends the role: nothing runs that a broken rule did not allow. So does a
+    `GuardError`, where it gives no decision or changes the call that it was shown.
     """
 
     def __call__(self, call: ProposedCall, ctx: ThreadContext, /) -> Decision | Awaitable[Decision]:
@@ -134,9 +137,23 @@ def all_of(*guards: Guard) -> AllOf:
 
 
 async def judge(guard: Guard, call: ProposedCall, ctx: ThreadContext) -> Decision:
-    """Ask a guard, plain or async."""
-    decision = guard(call, ctx)
-    return await decision if inspect.isawaitable(decision) else decision
+    """Ask a guard, plain or async.
+
+    Raises:
+        GuardError: it gave no decision, or changed the arguments.
+    """
+    before = copy.deepcopy(call.arguments)
+    given = guard(call, ctx)
+    decision = cast("object", await given if inspect.isawaitable(given) else given)
+    if not isinstance(decision, Allow | Deny | Ask):
+        raise GuardError(
+            guard, f"it gave {decision!r}; return Allow(), Deny(reason) or Ask(question)"
+        )
+    if call.arguments != before:
+        raise GuardError(
+            guard, f"it changed the arguments of {call.name!r}; a guard only judges, so Deny them"
+        )
+    return decision
 
 
 def guard_version(guard: Guard) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import anyio
 import msgspec
@@ -24,7 +24,7 @@ from workflow_protocol import (
     ToolStarted,
     WorkflowError,
 )
-from workflow_reactor import RESOLVE, ToolCall, ToolDefinition, ToolHandler
+from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, ToolHandler
 
 Verdict: TypeAlias = Permit | Refusal | Suspended | ToolResult
 """Of a call before it runs: it may, it may not, a person must say, or what it came to."""
@@ -41,6 +41,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, ToolDefinition]
     """All that are offered, `resolve` among them."""
     handler: ToolHandler
+    result: ResultSchema[Any]
     kept: KeptResults
     guard: Guard | None = None
     _past: list[PastCall] = msgspec.field(default_factory=list[PastCall])
@@ -61,7 +62,8 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         except _NotRecorded:
             pass
         history = CallHistory(tuple(self._past))
-        return await Gate(self.guard, self.tools, self.ctx).check(received, place, history)
+        gate = Gate(self.guard, self.tools, self.ctx, self.result)
+        return await gate.check(received, place, history)
 
     async def carry_out(
         self, call: ToolCall, place: str, verdict: Verdict
