@@ -34,7 +34,7 @@ class Exchange:
         send: sends a request and returns as soon as the reply's headers are there.
 
     Raises:
-        ProviderConfigError: the base URL can't be called.
+        ProviderConfigError: the base URL can't be called, or the key can't be sent.
     """
 
     def __init__(self, provider: LlmProvider, send: Send) -> None:
@@ -131,8 +131,8 @@ def _headers(provider: LlmProvider) -> dict[str, str]:
         "accept-encoding": "gzip",
         "user-agent": "united-workforce",
     }
-    if provider.api_key:
-        headers["authorization"] = f"Bearer {provider.api_key.reveal()}"
+    if key := provider.revealed_key():
+        headers["authorization"] = f"Bearer {key}"
     return headers
 
 
