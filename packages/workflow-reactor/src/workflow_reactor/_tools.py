@@ -81,7 +81,15 @@ class ToolDefinition:
             call = replace(call, arguments=arguments)
         if self.validated:
             return call
-        faults = self._check(msgspec.json.decode(arguments))
+        return self._checked(call)
+
+    def receive_from_person(self, call: ToolCall) -> ToolCall:
+        """As `receive`, checked also where the handler checks: its words would reach the model."""
+        received = self.receive(call)
+        return received if received.fault or not self.validated else self._checked(received)
+
+    def _checked(self, call: ToolCall) -> ToolCall:
+        faults = self._check(msgspec.json.decode(call.arguments))
         return replace(call, fault=_words(faults)) if faults else call
 
     @cached_property
