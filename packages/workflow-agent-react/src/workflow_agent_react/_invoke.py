@@ -18,6 +18,7 @@ from workflow_protocol import (
     Effect,
     JsonObject,
     OutcomeUnknown,
+    Question,
     Suspended,
     ThreadContext,
     ToolFinished,
@@ -144,7 +145,26 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
                 digest=_digest(call),
             )
         except OutcomeUnknown as unknown:
-            return ToolResult(False, str(unknown))
+            if not tool.ask_if_unknown:
+                return ToolResult(False, str(unknown))
+        return await self._after_crash(tool, call, place, permit)
+
+    async def _after_crash(
+        self, tool: ToolDefinition, call: ToolCall, place: str, permit: Permit
+    ) -> ToolResult:
+        """Let a person say whether a call that may have been carried out runs again."""
+        question = Question(
+            text=f"{tool.name} was at work when the process died, so its outcome is unknown. "
+            "Check what it did: may it run again?",
+            details=f"{tool.name} {permit.call.arguments}",
+        )
+        answer = await self.ctx.journal.ask(f"unknown/{place}", question)
+        if answer.approved:
+            return await self._run(tool, call, f"{place}/again", permit)
+        words = answer.text or "it is not run again"
+        return ToolResult(
+            False, f"it was interrupted by a crash; a person who checked says: {words}"
+        )
 
     async def _perform(self, tool: ToolDefinition, permit: Permit) -> ToolResult:
         """Run the handler. Its exceptions become results, cancellation never does."""

@@ -141,6 +141,7 @@ def tool(fn: Callable[..., object], /) -> Toolset: ...
 def tool(
     *,
     effect: Effect = Effect.UNSAFE,
+    ask_if_unknown: bool = False,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
     max_result_chars: int | None = None,
@@ -153,6 +154,7 @@ def tool(
     /,
     *,
     effect: Effect = Effect.UNSAFE,
+    ask_if_unknown: bool = False,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
     max_result_chars: int | None = None,
@@ -170,6 +172,8 @@ def tool(
 
     Args:
         effect: what running it twice would mean. It decides what happens after a crash.
+        ask_if_unknown: where a crash leaves the outcome of a call unknown, a person says whether
+            it runs again; otherwise the model is told to check.
         timeout_s: seconds that one call may take; `None` for no limit.
         pollable: the same call with the same result is normal, no sign of going in circles.
         max_result_chars: the most that a result has. Where all tools say so, and it is no more
@@ -191,6 +195,7 @@ def tool(
             description=description,
             parameters=parameters.json_schema,
             effect=effect,
+            ask_if_unknown=ask_if_unknown,
             timeout_s=timeout_s,
             pollable=pollable,
             max_result_chars=max_result_chars,

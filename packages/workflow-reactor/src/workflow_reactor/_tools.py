@@ -35,6 +35,9 @@ class ToolDefinition:
     """Unless it says otherwise, a tool must not run twice."""
     timeout_s: float | None = 300.0
     """Seconds that one call may take; `None` for no limit."""
+    ask_if_unknown: bool = False
+    """Where a crash leaves the outcome of a call unknown, a person says whether it runs again;
+    otherwise the model is told to check."""
     pollable: bool = False
     """The same call with the same result is normal: no sign of going in circles."""
     max_result_chars: int | None = None
