@@ -250,7 +250,7 @@ class StoreJournal:
             value = decode(known.bytes, type)
             if metered is not None:
                 self._rounds += 1
-                self._charge(metered, value)
+                self.add(Spent(known.record.charged_tokens, known.record.charged_micros))
             return value
         if effect is Effect.UNSAFE and key in self._known.intents:
             check_input(self._known.intents[key], digest, request, self._last_size)
@@ -268,7 +268,10 @@ class StoreJournal:
             raise
         if metered is not None and reserved is not None:
             self._budget.release(reserved)
-            self._charge(metered, value)
+            charged = self._charge(metered, value)
+            record = msgspec.structs.replace(
+                record, charged_tokens=charged.tokens, charged_micros=charged.micros
+            )
         record, objects = with_result(record, encode(value))
         free = effect is Effect.READ and metered is None and request is None
         if free and time.monotonic() - began_s < QUICK_READ_S:
@@ -351,9 +354,14 @@ class StoreJournal:
         self._rounds += 1
         return reserved
 
-    def _charge(self, metered: Metered[T], value: T) -> None:
+    def _charge(self, metered: Metered[T], value: T) -> Spent:
         charged = self._budget.charge(metered.model, metered.used(value), metered.at_most)
         self._budget.count(charged, thread_id=self._thread_id)
+        self.add(charged)
+        return charged
+
+    def add(self, charged: Spent) -> None:
+        """Count towards the turn. The budget has what was recorded before from the store."""
         self.charged = self.charged.plus(charged)
         self.metered = True
 
