@@ -21,6 +21,7 @@ from workflow_execute import (
     Workflow,
     child_prompt,
     create_workflow,
+    find_thread,
     list_threads,
     read_thread,
     read_tree,
@@ -121,6 +122,7 @@ async def test_a_role_takes_the_last_value_of_its_child_and_both_point_at_each_o
     child_id = done.steps[1].child_thread
     assert child_id is not None
     assert await list_threads(store) == [done.thread_id, child_id]
+    assert await find_thread(store, "latest") == done.thread_id
     below, above = await read_thread(store, child_id), await read_thread(store, done.thread_id)
     assert (below.status.state, below.workspace) == ("completed", tmp_path)
     assert (below.start.workflow, below.start.depth) == ("write", 1)

@@ -164,7 +164,7 @@ class Engine:
             if fresh and stored.turn is not None:
                 writer = TurnWriter(self.store, thread_ref(thread_id, "turn"), stored.turn)
                 await writer.append(TurnRecord(key="", at_ms=now_ms(), kind="attempt"))
-                await self.store.commit(*await cancel_below(self.store, thread_id))
+                await cancel_below(self.store, thread_id)
             if bundle is not None and bundle != stored.start.bundle:
                 await commit_branch(self.store, stored, stored.head, thread_id, bundle=bundle)
             budget = budget or Budget(self._limits)
@@ -372,22 +372,19 @@ class Engine:
             await self.store.commit([], moves)
             raise ThreadNotResumable(f"thread {thread_id} is completed")
         place = stored.status.place
-        if signal == "cancel":
-            status = cancelled(place=place)
-            below, below_moves = await cancel_below(self.store, thread_id)
-        else:
-            paused = StatusRecord(
-                state="suspended",
-                at_ms=now_ms(),
-                return_code=1,
-                summary="paused",
-                cause="paused",
-                place=place,
-            )
-            status = node("status", paused)
-            below, below_moves = [], []
+        paused = StatusRecord(
+            state="suspended",
+            at_ms=now_ms(),
+            return_code=1,
+            summary="paused",
+            cause="paused",
+            place=place,
+        )
+        status = cancelled(place=place) if signal == "cancel" else node("status", paused)
         move = RefMove(thread_ref(thread_id, "status"), stored.status_hash, status.hash)
-        await self.store.commit([status, *below], [move, *moves, *below_moves])
+        await self.store.commit([status], [move, *moves])
+        if signal == "cancel":
+            await cancel_below(self.store, thread_id)
 
 
 async def run_workflow(

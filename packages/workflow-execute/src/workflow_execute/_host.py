@@ -38,7 +38,6 @@ class Host:
             except ThreadNotFound:
                 stored = None
             if stored is not None and stored.status.state == "completed":
-                self.run.adopt(thread_id)
                 return _record_of(stored)
             result = await (await self._child(task, thread_id, stored)).to_the_end()
         return _record(task, result)

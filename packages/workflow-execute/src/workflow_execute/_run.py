@@ -10,8 +10,8 @@ from pathlib import Path
 
 import anyio
 
-from workflow_cas import RefMove, Store, Stored, StoreError, content, node
-from workflow_execute._budget import Budget, Limits
+from workflow_cas import RefMove, Store, StoreError, content, node
+from workflow_execute._budget import Budget, Limits, Spent
 from workflow_execute._errors import (
     ChildCancelled,
     ChildSuspended,
@@ -218,12 +218,8 @@ class Run:
 
     def below(self, workflow: Workflow, ctx: ThreadContext) -> Run:
         """A run of a child: it draws from the same budget and ends at the latest when this does."""
-        self.adopt(ctx.thread_id)
+        self._children[ctx.thread_id] = None
         return Run(self._around, workflow, self._budget, ctx, above=self)
-
-    def adopt(self, thread_id: ThreadId) -> None:
-        """Note that the turn has this child."""
-        self._children[thread_id] = None
 
     async def begin(self, name: str) -> None:
         """Commit the start of a new thread."""
@@ -259,8 +255,9 @@ class Run:
         self._head, self._status = stored.head, stored.status_hash
         self._name = stored.start.workflow
         self._journal = self._new_journal(unsettled(attempts), stored.turn)
-        for abandoned in attempts[:-1]:
-            self._journal.add(charged_in(abandoned))
+        abandoned = charged_in(entry for entries in attempts[:-1] for entry in entries)
+        if abandoned != Spent():
+            self._journal.add(abandoned)
         self._children = dict.fromkeys(children_in(attempts))
         self._ran_before_ms = sum(step.record.elapsed_ms for step in stored.steps)
         leftover = await self._around.signals.removal(stored.thread_id)
@@ -450,10 +447,9 @@ class Run:
 
     async def _end(self, status: StatusRecord) -> None:
         removal = await self._around.signals.removal(self._ctx.thread_id) if self._signal else []
-        objects, moves = [], []
+        await self._set_status(status, removal)
         if status.state == "cancelled" and self._children:
-            objects, moves = await cancel_below(self._store, self._ctx.thread_id)
-        await self._set_status(status, [*removal, *moves], objects)
+            await cancel_below(self._store, self._ctx.thread_id)
         await self._note(
             ThreadEnded(
                 thread_id=self._ctx.thread_id,
@@ -464,16 +460,11 @@ class Run:
             )
         )
 
-    async def _set_status(
-        self,
-        status: StatusRecord,
-        moves: Sequence[RefMove] = (),
-        objects: Sequence[Stored] = (),
-    ) -> None:
+    async def _set_status(self, status: StatusRecord, moves: Sequence[RefMove] = ()) -> None:
         stored = node("status", status)
         with anyio.CancelScope(shield=True):
             move = self._move("status", self._status, stored.hash)
-            await self._store.commit([stored, *objects], [move, *moves])
+            await self._store.commit([stored], [move, *moves])
             self._status = stored.hash
 
     def _new_journal(

@@ -96,14 +96,16 @@ async def list_threads(store: Store) -> list[ThreadId]:
 
 
 async def find_thread(store: Store, prefix: str) -> ThreadId:
-    """Complete the beginning of a thread id; `latest` is the one begun last.
+    """Complete the beginning of a thread id; `latest` is the one begun last that is no child.
 
     Raises:
         ThreadNotFound: none begins like this, or more than one.
     """
     known = await list_threads(store)
-    if prefix == "latest" and known:
-        return known[-1]
+    if prefix == "latest":
+        for each in reversed(known):
+            if (await read_thread(store, each)).parent is None:
+                return each
     found = [each for each in known if each.startswith(prefix.upper())] if prefix else []
     if len(found) == 1:
         return found[0]

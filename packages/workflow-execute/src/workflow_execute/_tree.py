@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workflow_cas import RefMove, Store, Stored, node
+from workflow_cas import RefConflict, RefMove, Store, Stored, node
 from workflow_execute._budget import Spent
 from workflow_execute._errors import ThreadNotFound
 from workflow_execute._ids import now_ms
@@ -75,28 +76,27 @@ async def read_tree(store: Store, thread_id: ThreadId) -> ThreadTree:
     return ThreadTree(thread=thread, children=tuple(children), attempts=attempts)
 
 
-async def cancel_below(store: Store, thread_id: ThreadId) -> tuple[list[Stored], list[RefMove]]:
-    """What to commit so that the threads below one that is stopped for good wait no more."""
-    objects: list[Stored] = []
-    moves: list[RefMove] = []
+async def cancel_below(store: Store, thread_id: ThreadId) -> None:
+    """Mark the threads below one as cancelled that nobody runs and that aren't done.
+
+    The caller owns the thread, so that nobody can take them up meanwhile.
+    """
     for each in [*(await read_tree(store, thread_id)).walk()][1:]:
         thread = each.thread
         if thread.status.state not in {"completed", "cancelled"}:
             status = cancelled(place=thread.status.place)
-            objects.append(status)
             ref = thread_ref(thread.thread_id, "status")
-            moves.append(RefMove(ref, thread.status_hash, status.hash))
-    return objects, moves
+            move = RefMove(ref, thread.status_hash, status.hash)
+            with contextlib.suppress(RefConflict):  # somebody else stops it at the same moment
+                await store.commit([status], [move])
 
 
 def cancelled(*, place: str) -> Stored:
     """The status of a thread that nobody ran when it was cancelled."""
-    return node(
-        "status",
-        StatusRecord(
-            state="cancelled", at_ms=now_ms(), return_code=130, summary="cancelled", place=place
-        ),
+    record = StatusRecord(
+        state="cancelled", at_ms=now_ms(), return_code=130, summary="cancelled", place=place
     )
+    return node("status", record)
 
 
 async def read_lineage(store: Store, thread: StoredThread) -> list[StoredThread]:
