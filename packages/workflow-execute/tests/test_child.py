@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from workflow_cas import RefMove, SqliteStore, open_store
+from workflow_cas import RefMove, SqliteStore, content, open_store
 from workflow_execute import (
     ChildFailed,
     ChildResult,
@@ -408,6 +408,28 @@ async def test_a_turn_that_is_begun_anew_gets_a_new_child_and_the_old_one_is_can
     done = await engine.resume(parent, waiting.thread_id)
     assert done.value == 1
     assert (done.steps[0].child_threads, done.steps[0].child_thread) == ((old, new), new)
+
+
+async def test_a_child_goes_on_with_the_bundle_that_the_thread_above_goes_on_with(
+    store: SqliteStore,
+) -> None:
+    async def fail(ctx: ThreadContext) -> int:
+        raise RuntimeError
+
+    old, new = content(b"old"), content(b"new")
+    await store.commit([old, new])
+    engine = Engine(store)
+    child = chain(says(1), adapter_of(fail))
+    failed = await engine.start(chain(workflow_adapter("c", child)), "p", bundle=old.hash)
+    (child_id,) = await children_of(store, failed.thread_id)
+    assert (await read_thread(store, child_id)).start.bundle == old.hash
+
+    mended = chain(workflow_adapter("c", chain(says(1), says(6))))
+    done = await engine.resume(mended, failed.thread_id, bundle=new.hash)
+    assert (done.value, await children_of(store, failed.thread_id)) == (6, [child_id])
+    stored = await read_thread(store, child_id)
+    assert (stored.start.bundle, stored.own_from, len(stored.steps)) == (new.hash, 1, 2)
+    assert stored.parent == failed.thread_id
 
 
 async def test_another_prompt_for_the_same_child_is_noticed(store: SqliteStore) -> None:
