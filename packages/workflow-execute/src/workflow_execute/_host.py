@@ -19,7 +19,7 @@ from workflow_execute._locks import owning
 from workflow_execute._run import Run, Surroundings, ThreadResult, context_of
 from workflow_execute._threads import StoredThread, read_attempts, read_thread
 from workflow_execute._workflow import Workflow, encode_value
-from workflow_protocol import ThreadId
+from workflow_protocol import ThreadContext, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,21 @@ class Host:
             run = self.run.below(task.workflow, begun)
             await run.begin(task.name)
             return run
-        bundle = begun.bundle_hash
-        if bundle is not None and bundle != stored.start.bundle:
-            await commit_branch(self.around.store, stored, stored.head, thread_id, bundle=bundle)
-            stored = await read_thread(self.around.store, thread_id)
+        stored = await self._with_changes(stored, begun)
         run = self.run.below(task.workflow, context_of(stored, task.workflow))
         await run.take_up(stored, await read_attempts(self.around.store, stored.turn))
         return run
+
+    async def _with_changes(self, stored: StoredThread, begun: ThreadContext) -> StoredThread:
+        """Give the child the bundle and the folder that the thread above goes on with."""
+        bundle, folder = begun.bundle_hash, begun.start.workspace
+        bundle = bundle if bundle != stored.start.bundle else None
+        moved = folder if folder != stored.workspace else None
+        if bundle is None and moved is None:
+            return stored
+        store, thread_id = self.around.store, stored.thread_id
+        await commit_branch(store, stored, stored.head, thread_id, bundle=bundle, workspace=moved)
+        return await read_thread(store, thread_id)
 
 
 def _record(task: ChildTask, result: ThreadResult) -> ChildRecord:
