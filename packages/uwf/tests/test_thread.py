@@ -84,6 +84,21 @@ run = create_workflow(
 )
 """
 
+AGENT_BELOW = f"""{AGENT}
+from workflow_execute import workflow_adapter
+
+agent = run
+developer = RoleDefinition(name="developer", description="", system_prompt="Develop.", schema=str)
+run = create_workflow(
+    WorkflowDefinition(
+        description="an agent below",
+        roles=[developer],
+        table={{START: [Transition(developer)], developer: [Transition(END)]}},
+    ),
+    AdapterBinding(adapter=workflow_adapter("develop", agent)),
+)
+"""
+
 
 @dataclass
 class Done:
@@ -346,6 +361,41 @@ async def test_a_shell_command_of_another_process_is_stopped_with_its_whole_tree
         assert (data["state"], data["role"]) == (state, "agent")
 
         resumed = await uwf("thread", "resume")
+        assert json.loads(resumed.out) == "b"
+
+
+@pytest.mark.parametrize(
+    ("what", "whom", "state"), [("pause", "top", "suspended"), ("cancel", "child", "cancelled")]
+)
+async def test_a_thread_and_its_child_are_stopped_together_from_another_process(
+    uwf: Cli, what: str, whom: str, state: str
+) -> None:
+    entry = uwf.write("below.py", AGENT_BELOW)
+    replies = [
+        call("shell_exec", command="echo $$ >> pids; sleep 300"),
+        call("resolve", value="a"),
+        call("resolve", value="b"),
+    ]
+    async with uwf.scripted(replies):
+        with anyio.fail_after(60):
+            command = [sys.executable, "-m", "uwf", "run", str(entry), "Sleep."]
+            async with await anyio.open_process(
+                command, cwd=uwf.folder, env=uwf.environment
+            ) as process:
+                pids = await lines(uwf.folder / "pids", 1)
+                child, top = [
+                    each["thread"] for each in (await uwf("thread", "list", "--json")).lines
+                ]
+                busy = await uwf("thread", "resume", child)
+                assert (busy.code, f"thread {top} is being run elsewhere" in busy.err) == (1, True)
+                stopped = await uwf("thread", what, top if whom == "top" else child)
+                assert (stopped.code, stopped.err) == (0, "")
+                assert await process.wait() == (130 if what == "cancel" else 1)
+        assert not any(map(alive, pids))
+        listed = (await uwf("thread", "list", "--json")).lines
+        assert [each["state"] for each in listed] == [state] * 2
+
+        resumed = await uwf("thread", "resume", top)
         assert json.loads(resumed.out) == "b"
 
 
