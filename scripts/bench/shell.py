@@ -26,7 +26,19 @@ from workflow_agent_react import workspace_tools
 from workflow_protocol import StartStep, ThreadContext, ThreadId
 from workflow_reactor import make_call
 
-BWRAP = "bwrap --unshare-all --die-with-parent --ro-bind / / --dev /dev --proc /proc true".split()
+BWRAP = [
+    "bwrap",
+    "--unshare-all",
+    "--die-with-parent",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "true",
+]
 
 
 async def main(repeats: int) -> None:
