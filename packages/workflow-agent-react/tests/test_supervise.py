@@ -90,7 +90,7 @@ ESCAPES = [
 @pytest.mark.parametrize("ends_by", ["itself", "lifeline"])
 def test_nothing_gets_away(escape: str, ends_by: str) -> None:
     rest = "" if ends_by == "itself" else "sleep 1000"
-    process = start("--adopt", "sh", "-c", f"{escape} \n echo started; {rest}")
+    process = start("sh", "-c", f"{escape} \n echo started; {rest}")
     assert process.stdout is not None
     assert process.stdin is not None
     with process:
@@ -119,7 +119,7 @@ def descendants(pid: int) -> list[int]:
 def test_when_the_caller_dies_the_command_does() -> None:
     caller = (
         "import subprocess, sys, time\n"
-        f"subprocess.Popen([sys.executable, {SCRIPT!r}, '--adopt', 'sh', '-c',"
+        f"subprocess.Popen([sys.executable, {SCRIPT!r}, 'sh', '-c',"
         " 'setsid sleep 1000 & echo $!; sleep 1000'], stdin=subprocess.PIPE)\n"
         "time.sleep(1000)\n"
     )

@@ -4,9 +4,9 @@ It starts for each command, so it imports nothing of the package, and not `signa
 `collections.abc`, which would double the 8 ms that an interpreter takes. Its stdin is a lifeline.
 When that closes, because the caller wants an end or died, everything is killed.
 
-With `--adopt` first, orphans of the command become children of this process, so that neither
-`setsid` nor a double fork gets away (prctl(2), PR_SET_CHILD_SUBREAPER); a sandbox with a process
-namespace of its own needs no such thing. Ends with the command's exit code, 128 + n for signal n.
+Orphans of the command become children of this process, so that neither `setsid` nor a double fork
+gets away (prctl(2), PR_SET_CHILD_SUBREAPER). A sandbox with a process namespace of its own needs no
+such thing: see `_shell`. Ends with the command's exit code, 128 + n for signal n.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 def main(arguments: list[str]) -> int:
     """Run the command until it ends or the lifeline closes."""
-    if arguments[0] == "--adopt":
-        _adopt_orphans()
-        arguments = arguments[1:]
+    _adopt_orphans()
     wake, alarm = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(alarm, False)
