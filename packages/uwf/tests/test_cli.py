@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
+import anyio.to_thread
 import pytest
 
 from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server

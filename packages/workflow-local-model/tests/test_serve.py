@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import httpx
 import pytest
 
