@@ -24,6 +24,9 @@ from workflow_local_model._errors import ServerError
 
 _Handler = Callable[[int, FrameType | None], object]
 
+FAULT = "workflow_local_model: "
+"""How the line begins by which the command says what is wrong. The engine's log may follow it."""
+
 _SLOTS = 2
 """Conversations whose prompts stay in memory side by side."""
 _PROMPT_CACHE_MIB = 1024
