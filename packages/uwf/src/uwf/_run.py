@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -11,10 +12,10 @@ from typing import cast
 
 import anyio
 
-from uwf._ask import ask_on_terminal
+from uwf._ask import ask_on_terminal, on_terminal
 from uwf._errors import UsageError
-from uwf._limits import configured_limits
 from uwf._output import Output, pretty, printable
+from uwf._settings import engine_settings
 from uwf._view import watching
 from uwf._workflows import open_bundle
 from workflow_cas import Store, content, open_store
@@ -123,15 +124,23 @@ async def _explain(
 
 def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]]) -> int:
     home = find_home()
-    limits = configured_limits(home)
+    settings = engine_settings(home)
+    logging.getLogger("workflow_execute").addHandler(_Logged(output))
 
     async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
         async with open_store(store_path(home)) as store, keep_providers_open():
             engine = Engine(
-                store, locks=home / "locks", limits=limits, observer=observer, asker=asker
+                store,
+                locks=home / "locks",
+                limits=settings.limits,
+                observer=observer,
+                asker=asker,
+                supervisor=settings.supervisor,
+                supervise_every=settings.supervise_every,
             )
             return await go(engine, store)
 
+    asks = on_terminal() and not output.json
     last_value = ""
     broken: OSError | None = None
     with watching(sys.stderr) as view:
@@ -149,7 +158,7 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
                 broken = error
 
         try:
-            asker = ask_on_terminal(view) if not output.json else None
+            asker = ask_on_terminal(view) if asks else None
             result = anyio.run(main, observe, asker)
         except BaseExceptionGroup as group:
             raise _alone(group) from None
@@ -163,6 +172,20 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
         anew = "; with --fresh the unfinished turn begins anew" if result.state == "failed" else ""
         output.say(f"`uwf thread resume {result.thread_id}` goes on from here{anew}")
     return result.return_code
+
+
+class _Logged(logging.Handler):
+    """Tells what the engine logs, such as a supervisor that failed, in a line without traceback."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__()
+        self._output = output
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
+        error = record.exc_info[1] if record.exc_info else None
+        reason = f": {str(error) or type(error).__name__}" if error is not None else ""
+        self._output.say(f"uwf: {record.getMessage()}{reason}")
 
 
 def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -48,7 +48,12 @@ from workflow_execute._sketch import (
     Difference,
     compare,
 )
-from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
+from workflow_execute._supervisor import (
+    SUPERVISOR_KEYS,
+    Decision,
+    SupervisorFn,
+    create_supervisor,
+)
 from workflow_execute._threads import (
     JournalEntry,
     StoredStep,
@@ -65,6 +70,7 @@ from workflow_execute._workflow import (
 )
 
 __all__ = [
+    "SUPERVISOR_KEYS",
     "AlreadyAnswered",
     "Asker",
     "BindingError",

@@ -51,8 +51,8 @@ class Engine:
         observer: hears every event. It must be quick; what it raises is logged and dropped.
         asker: asks a person at once. Without one, or if it gives `None`, a question suspends the
             thread until `answer` is called. It is asked one question at a time.
-        supervisor: looks at each thread after every `supervise_every` steps and may stop it: the
-            thread is then completed with return code 1 and the supervisor's reason.
+        supervisor: looks at each thread after every `supervise_every` steps, except the last, and
+            may stop it: the thread is then completed with return code 1 and the reason.
         supervise_every: in steps.
     """
 

@@ -224,7 +224,8 @@ class StoreJournal:
             raise
         if metered is not None and reserved is not None:
             self._budget.release(reserved)
-            self._charge(metered, value)
+            charged = self._charge(metered, value)
+            record = msgspec.structs.replace(record, charged_micros=charged.micros)
         record, objects = with_result(record, encode(value))
         await self._writer.append(record, *objects, wait=self._performing > 0)
         return value
@@ -303,11 +304,12 @@ class StoreJournal:
         self._rounds += 1
         return reserved
 
-    def _charge(self, metered: Metered[T], value: T) -> None:
+    def _charge(self, metered: Metered[T], value: T) -> Spent:
         charged = self._budget.charge(metered.model, metered.used(value), metered.at_most)
         self._budget.count(charged, thread_id=self._thread_id)
         self.charged = self.charged.plus(charged)
         self.metered = True
+        return charged
 
     async def _append(
         self,

@@ -88,7 +88,7 @@ class TurnRecord(
     omit_defaults=True,
     rename={
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
-        "sketch": "s", "value": "v", "first": "f",
+        "sketch": "s", "value": "v", "first": "f", "charged_micros": "m",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
@@ -110,6 +110,8 @@ class TurnRecord(
     """The result, if it is JSON; otherwise it is a content, and the last ref."""
     first: bool = False
     """There is no record before this one."""
+    charged_micros: int = 0
+    """What a model call counts, in millionths of the currency of the price table."""
 
 
 class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
