@@ -6,9 +6,9 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +38,8 @@ class ServedModel:
     base_url: str
     model: LocalModel
     pid: int
+    wait: Callable[[], Awaitable[int]] = field(repr=False, compare=False)
+    """Waits for the end of the process, whoever ends it."""
 
 
 @asynccontextmanager
@@ -76,7 +78,7 @@ async def serving(
         )
         try:
             base_url = await _base_url(process, model, messages, start_timeout_s)
-            yield ServedModel(base_url, model, process.pid)
+            yield ServedModel(base_url, model, process.pid, process.wait)
         finally:
             await stop(process, grace_s=_STOP_GRACE_S)
 
