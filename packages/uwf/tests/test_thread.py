@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import sqlite3
 import subprocess
 import sys
 import time
@@ -387,6 +388,66 @@ async def test_a_shell_command_of_another_process_is_stopped_with_its_whole_tree
 
         resumed = await uwf("thread", "resume")
         assert json.loads(resumed.out) == "b"
+
+
+async def test_a_workspace_that_is_gone_is_named_and_another_one_can_be_given(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    first, second = uwf.folder / "first", uwf.folder / "second"
+    first.mkdir()
+    async with uwf.scripted([call("resolve", value="a")]):  # then the server fails
+        assert (await uwf("run", entry, "Look.", "--workspace", first)).code == 1
+    (data,) = (await uwf("show", "--json")).lines
+    first.rmdir()
+    gone = await uwf("thread", "resume")
+    assert gone.code == 2
+    assert gone.err == (
+        f"uwf: the workspace '{first}' of thread {data['thread']} is gone; create it again, or go "
+        f"on in another: `uwf thread resume {data['thread']} --workspace DIR`\n"
+    )
+    wrong = await uwf("thread", "resume", "--workspace", second)
+    assert (wrong.code, f"'{second}' is not a folder" in wrong.err) == (2, True)
+
+    second.mkdir()
+    async with uwf.scripted(
+        [call("write_file", path="b.txt", content="b"), call("resolve", value="b")]
+    ):
+        resumed = await uwf("thread", "resume", "--workspace", second)
+    assert json.loads(resumed.out) == "b"
+    assert [path.name for path in second.iterdir()] == ["b.txt"]
+    (data,) = (await uwf("show", "--json")).lines
+    assert (data["workspace"], len(data["steps"])) == (str(second), 2)
+    assert (await uwf("thread", "replay", "latest")).code == 0
+
+
+async def test_damage_is_listed_with_the_threads_that_it_concerns(uwf: Cli) -> None:
+    nothing = await uwf("cas", "verify")
+    assert (nothing.code, "nothing is stored" in nothing.err) == (0, True)
+    entry = uwf.write("agent.py", AGENT)
+    ids: list[str] = []
+    for word in ("first", "second"):
+        async with uwf.scripted([call("resolve", value=word), call("resolve", value=word)]):
+            assert (await uwf("run", entry, word)).code == 0
+        ids += [(await uwf("show", "--json")).lines[0]["thread"]]
+    whole = await uwf("cas", "verify")
+    assert (whole.code, whole.out.endswith(": no problems\n")) == (0, True)
+
+    (data,) = (await uwf("show", ids[0], "--json")).lines
+    hash = data["steps"][0]["hash"]
+    with sqlite3.connect(uwf.home / "store.sqlite3") as database:
+        update = "UPDATE object SET data = 'x' WHERE id = (SELECT id FROM name WHERE hash = ?)"
+        assert database.execute(update, (bytes.fromhex(hash),)).rowcount == 1
+    database.close()
+    damaged = await uwf("cas", "verify", "--json")
+    assert damaged.code == 1
+    problem, concerned, total = damaged.lines
+    assert (problem["kind"], problem["place"]) == ("damaged", hash)
+    assert concerned == {"threads": [ids[0]]}
+    assert total["problems"] == 1
+    assert f"threads    {ids[0]}\n" in (await uwf("cas", "verify")).out
+
+    shown = await uwf("show", ids[0])
+    assert (shown.code, "`uwf cas verify` lists all damage" in shown.err) == (1, True)
+    assert (await uwf("show", ids[1])).code == 0
 
 
 async def lines(path: Path, count: int) -> list[int]:

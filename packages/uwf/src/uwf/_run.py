@@ -48,9 +48,7 @@ from workflow_register import (
 def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
     task = _task(prompt)
-    if workspace is not None and not workspace.is_dir():
-        raise UsageError(f"the workspace {str(workspace)!r} is not a folder")
-
+    check_workspace(workspace)
     from_path = _as_path(workflow)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
@@ -68,25 +66,44 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
     return _run(output, go)
 
 
-def resume(output: Output, prefix: str, *, fresh: bool, bundle: Path | None) -> int:
-    """Go on with a thread, on the bundle that it began with or on another."""
+def resume(
+    output: Output, thread: str, *, fresh: bool, workspace: Path | None, bundle: Path | None
+) -> int:
+    """Go on with a thread, on the bundle and in the folder that it began with or in others."""
     other = open_bundle(bundle) if bundle is not None else None
+    check_workspace(workspace)
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
-        thread = await read_thread(store, await find_thread(store, prefix))
+        found = await read_thread(store, await find_thread(store, thread))
+        if workspace is None and not found.workspace.is_dir():
+            raise UsageError(
+                f"the workspace {str(found.workspace)!r} of thread {found.thread_id} is gone; "
+                "create it again, or go on in another: "
+                f"`uwf thread resume {found.thread_id} --workspace DIR`"
+            )
         if other is None:
-            workflow = await workflow_of(store, thread)
-            return await engine.resume(workflow, thread.thread_id, fresh=fresh)
+            workflow = await workflow_of(store, found)
+            return await engine.resume(workflow, found.thread_id, fresh=fresh, workspace=workspace)
         archive = content(other.data)
         await store.commit([archive])
         result = await engine.resume(
-            load(other), thread.thread_id, fresh=fresh, bundle=archive.hash
+            load(other), found.thread_id, fresh=fresh, workspace=workspace, bundle=archive.hash
         )
         if isinstance(result.error, JournalMismatch):
-            await _explain(output, engine, thread, result.error)
+            await _explain(output, engine, found, result.error)
         return result
 
     return _run(output, go)
+
+
+def check_workspace(workspace: Path | None) -> None:
+    """Refuse a folder that is none.
+
+    Raises:
+        UsageError: it isn't there, or is something else.
+    """
+    if workspace is not None and not workspace.is_dir():
+        raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it")
 
 
 async def workflow_of(store: Store, thread: StoredThread) -> Workflow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -12,8 +11,9 @@ import msgspec
 
 from uwf._output import Output, age, pretty
 from uwf._spent import Spent, spent_by
+from uwf._store import open_existing
 from uwf._view import shorten
-from workflow_cas import Store, open_store
+from workflow_cas import Store
 from workflow_execute import (
     SUPERVISOR_KEYS,
     Engine,
@@ -29,21 +29,21 @@ from workflow_protocol import Hash, Question, ThreadId, WorkflowError
 from workflow_register import find_home, store_path
 
 
-def show(output: Output, prefix: str, *, turns: bool) -> int:
+def show(output: Output, thread: str, *, turns: bool) -> int:
     """Print a thread: how it stands, its steps, and with `turns` all that was recorded."""
 
     async def main() -> None:
         async with _store() as store:
-            thread = await read_thread(store, await find_thread(store, prefix))
+            found = await read_thread(store, await find_thread(store, thread))
             engine = _engine(store)
-            state = await engine.state(thread)
-            questions = await engine.questions(thread.thread_id)
-            records = [await _turns(store, step.turn) for step in thread.steps] if turns else []
-            unfinished = await _turns(store, thread.turn) if turns else []
-            spent = await spent_by(store, thread)
+            state = await engine.state(found)
+            questions = await engine.questions(found.thread_id)
+            records = [await _turns(store, step.turn) for step in found.steps] if turns else []
+            unfinished = await _turns(store, found.turn) if turns else []
+            spent = await spent_by(store, found)
         output.data(
-            _as_data(thread, state, questions, spent, [*records, unfinished] if turns else None),
-            _as_text(thread, state, questions, spent, [*records, unfinished] if turns else None),
+            _as_data(found, state, questions, spent, [*records, unfinished] if turns else None),
+            _as_text(found, state, questions, spent, [*records, unfinished] if turns else None),
         )
 
     anyio.run(main)
@@ -66,10 +66,9 @@ def threads(output: Output) -> int:
 
 
 def _store() -> AbstractAsyncContextManager[Store]:
-    path = store_path(find_home())
-    if not path.exists():
+    if not store_path(find_home()).exists():
         raise ThreadNotFound("latest")
-    return open_store(path, read_only=not os.access(path.parent, os.W_OK))
+    return open_existing(find_home())
 
 
 async def _list_one(output: Output, store: Store, thread_id: ThreadId) -> None:

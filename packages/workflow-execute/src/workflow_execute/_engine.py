@@ -135,6 +135,7 @@ class Engine:
         *,
         fresh: bool = False,
         bundle: Hash | None = None,
+        workspace: Path | None = None,
         budget: Budget | None = None,
     ) -> ThreadResult:
         """Go on with a thread where its last run ended, in the middle of a turn if need be.
@@ -146,12 +147,14 @@ class Engine:
             thread_id: the thread.
             fresh: begin the unfinished turn anew. The earlier attempt stays in the record.
             bundle: the stored bundle that `workflow` came from, if it is another than before.
+            workspace: the folder to work in, if it is another.
             budget: what it draws from together with others; one of its own if not given.
 
         Raises:
             ThreadNotFound: there is none of this id.
             ThreadBusy: it is being run elsewhere.
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
+            NotADirectoryError: the workspace is not a folder, or no longer.
         """
         async with owning(self._locks, thread_id):
             stored = await read_thread(self.store, thread_id)
@@ -160,11 +163,14 @@ class Engine:
                     f"thread {thread_id} is completed; fork it or start a new one"
                 )
             context_of(stored, workflow)  # before anything is written
+            folder = await _folder(workspace or stored.workspace)
+            moved = folder if folder != stored.workspace and workspace is not None else None
             if fresh and stored.turn is not None:
                 writer = TurnWriter(self.store, thread_ref(thread_id, "turn"), stored.turn)
                 await writer.append(TurnRecord(key="", at_ms=now_ms(), kind="attempt"))
-            if bundle is not None and bundle != stored.start.bundle:
-                await self._branch(stored, stored.head, thread_id, bundle=bundle)
+            other = bundle if bundle != stored.start.bundle else None
+            if other is not None or moved is not None:
+                await self._branch(stored, stored.head, thread_id, bundle=other, workspace=moved)
             stored = await read_thread(self.store, thread_id)
             ctx = context_of(stored, workflow)
             run = Run(self._around, workflow, budget or Budget(self._limits), ctx)
