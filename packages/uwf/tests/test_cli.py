@@ -349,7 +349,7 @@ def test_every_command_takes_what_its_parser_gives() -> None:
         parser = waiting.pop()
         names = {each.dest for each in parser._actions} - {"help", "json", "home", "version"}
         for each in parser._actions:
-            waiting += each.choices.values() if isinstance(each.choices, dict) else []
+            waiting += getattr(each.choices, "values", list)()
         if (command := parser.get_default("command")) is not None:
             module, _, function = command.partition(":")
             takes = inspect.signature(getattr(import_module(f"uwf.{module}"), function))
