@@ -6,7 +6,8 @@ The server is a process of its own that answers at once (or after 100 ms where t
 one tool call a round and `resolve` in the end. What is measured is the CPU time of this process, or
 wall time where many threads wait at once. The floor holds the history as a list, encodes it each
 round, posts it with `httpx.AsyncClient`, decodes the reply by a typed decoder and runs the call:
-what one would write by hand, without retries, journal, checks or events.
+what one would write by hand, without retries, journal, checks or events. Importing is measured in
+processes of their own, against `import httpx, msgspec`.
 """
 
 from __future__ import annotations
@@ -375,6 +376,29 @@ async def together(name: str, count: int, run: Callable[[], Coroutine[Any, Any, 
     print(f"  {name:24}{wall:8.2f}{cpu:8.2f}")
 
 
+IMPORTS = ("httpx, msgspec", "workflow_reactor", "workflow_agent_react", "workflow_execute")
+
+
+def imports(repeats: int) -> None:
+    """What importing costs: CPU and wall milliseconds of a process that does nothing else."""
+    cpu: dict[str, list[float]] = {names: [] for names in IMPORTS}
+    wall: dict[str, list[float]] = {names: [] for names in IMPORTS}
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    for _ in range(repeats + 1):  # interleaved; the first of each may have to compile
+        for names in IMPORTS:
+            began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", f"import {names}"], check=True, env=env)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            cpu[names].append(seconds * 1000)
+            wall[names].append((time.perf_counter() - began) * 1000)
+    print("\nimport in a new process, ms: CPU and wall, median (quartiles)")
+    floor_ms = statistics.median(cpu[IMPORTS[0]][1:])
+    for names in IMPORTS:
+        ratio = statistics.median(cpu[names][1:]) / floor_ms
+        print(f"  {names:24}{spread(cpu[names][1:])}  x{ratio:.2f}  {spread(wall[names][1:])}")
+
+
 @asynccontextmanager
 async def scripted_server() -> AsyncGenerator[str]:
     """Start the server's process and give its base URL."""
@@ -394,6 +418,8 @@ async def main(repeats: int, only: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     versions = f"Python {platform.python_version()}, httpx {httpx.__version__}"
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {versions}")
+    if "import" in only:
+        imports(repeats)
     async with scripted_server() as base:
         if "overhead" in only:
             await overhead(base, repeats)
@@ -406,7 +432,7 @@ async def main(repeats: int, only: list[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=40)
-    names = ["overhead", "long", "threads", "pool"]
-    parser.add_argument("--only", nargs="+", choices=names, default=names[:3])
+    names = ["import", "overhead", "long", "threads", "pool"]
+    parser.add_argument("--only", nargs="+", choices=names, default=names[:4])
     arguments = parser.parse_args()
     anyio.run(main, arguments.repeats, arguments.only)

@@ -168,7 +168,7 @@ async def test_each_damaged_page_is_a_typed_error_or_does_no_harm(tmp_path: Path
                     assert (replay.steps, replay.effects) == (2, 16)
             except (StoreError, ThreadNotFound):  # not found: its refs are gone
                 told += 1
-    assert pages > 10
+    assert pages > 8
     assert told > pages
 
 

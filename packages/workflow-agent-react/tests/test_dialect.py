@@ -45,6 +45,26 @@ def test_definitions_of_all_tools_live_at_the_root_without_clashing() -> None:
     assert args[1]["properties"]["items"]["items"] == {"$ref": "#/$defs/resolve.Item"}
 
 
+def test_data_that_looks_like_a_reference_stays_as_it_is() -> None:
+    data = {"$ref": "#/$defs/Item"}
+    link = {"type": "object", "default": data, "examples": [data], "enum": [data, {"const": data}]}
+    linker = ToolDefinition(
+        name="link",
+        description="",
+        parameters={
+            "type": "object",
+            "properties": {"to": link, "default": {"const": data}, "enum": data},
+            "$defs": {"Item": {"type": "string"}},
+        },
+    )
+    dialect = JsonDialect([linker, ResultSchema(str).tool()], Profile())
+
+    branches = turn_schema(dialect, only_resolve=False)["anyOf"]
+    sent = branches[0]["properties"]["args"]["properties"]
+    renamed = {"$ref": "#/$defs/link.Item"}
+    assert sent == {"to": link, "default": {"const": data}, "enum": renamed}
+
+
 def test_the_last_round_has_the_one_branch() -> None:
     dialect = JsonDialect([ResultSchema(int).tool()], Profile())
     schema = turn_schema(dialect, only_resolve=True)

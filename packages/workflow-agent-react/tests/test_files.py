@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_agent_react import _files
@@ -306,7 +306,6 @@ def test_a_folder_that_becomes_a_link_out_meanwhile_is_not_written_through(tmp_p
 
 
 @given(path=st.one_of(st.text(max_size=40), st.text("./ab\0~", max_size=12)))
-@settings(deadline=None)
 def test_any_path_works_or_raises_a_tool_error(
     tmp_path_factory: pytest.TempPathFactory, path: str
 ) -> None:

@@ -109,7 +109,7 @@ PATTERNS = st.lists(
     pattern=PATTERNS,
     lines=st.lists(st.text("abx1é. -#\t\r", max_size=8), min_size=1, max_size=5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_ripgrep_and_python_give_the_same_results(pattern: str, lines: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "file").write_bytes("\n".join(lines).encode())

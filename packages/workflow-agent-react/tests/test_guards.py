@@ -16,6 +16,7 @@ from workflow_agent_react import (
     Decision,
     Deny,
     Guard,
+    GuardError,
     ProposedCall,
     ReactAdapterConfig,
     Toolset,
@@ -360,16 +361,44 @@ async def test_arguments_that_are_no_object_are_asked_for_again() -> None:
     assert desk.refunds.done == [50]
 
 
-async def test_a_changed_result_is_validated_like_any_other() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('{"amount": "much"}', "$.amount: "),
+        ('{"sum": 25}', "amount"),
+        ("{", "'{' is not one JSON object)"),
+    ],
+)
+async def test_arguments_that_do_not_fit_the_tool_are_told_to_the_person(
+    arguments: str, told: str
+) -> None:
+    desk = Desk([call("refund", amount=50), resolve("ok")], [ask_for_refunds])
+    with pytest.raises(Suspended):
+        await desk.sit()
+    (first,) = desk.journal.pending()
+    desk.journal.answers[first] = Answer(approved=True, arguments=arguments)
+
+    with pytest.raises(Suspended):
+        await desk.sit()
+    (again,) = desk.journal.pending()
+    question = desk.journal.questions[again].text
+    assert question.startswith("Pay back 50?\n(The arguments that were given instead can't be used")
+    assert told in question
+    desk.journal.answers[again] = Answer(approved=True, arguments='{"amount": 25}')
+    assert await desk.sit() == "ok"
+    assert desk.refunds.done == [25]
+
+
+async def test_a_changed_result_is_validated_and_its_faults_are_told_to_the_person() -> None:
     def ask_at_the_end(call: ProposedCall, ctx: ThreadContext) -> Decision:
         return Ask("Say this?") if call.name == "resolve" else Allow()
 
-    desk = Desk([resolve("x"), resolve("y")], [ask_at_the_end])
+    desk = Desk([resolve("x")], [ask_at_the_end])
     with pytest.raises(Suspended):
         await desk.sit()
     wrong = Answer(approved=True, arguments='{"value": 3}')
     desk.journal.answers[desk.journal.pending()[0]] = wrong
-    with pytest.raises(Suspended):  # the model heard of it, and resolves again
+    with pytest.raises(Suspended, match=r"can't be used: \$\.value: expected"):
         await desk.sit()
     better = Answer(approved=True, arguments='{"value": "better"}')
     desk.journal.answers[desk.journal.pending()[0]] = better
@@ -397,6 +426,29 @@ async def test_a_guard_that_fails_ends_the_role_before_anything_runs() -> None:
     with pytest.raises(KeyError):
         await desk.sit()
     assert desk.refunds.done == []
+
+
+async def test_a_guard_that_gives_no_decision_ends_the_role_and_is_named() -> None:
+    def forgets(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        if call.arguments["amount"] > 100:
+            return Deny("too much")
+        return None  # pyright: ignore[reportReturnType] - the mistake that is tested
+
+    desk = Desk([call("refund", amount=5)], [forgets])
+    with pytest.raises(GuardError, match=r"forgets.*gave None; return Allow\(\)"):
+        await desk.sit()
+    assert desk.refunds.done == []
+
+
+async def test_a_guard_that_changes_the_call_ends_the_role() -> None:
+    def halves(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        call.arguments["amount"] //= 2
+        return Allow()
+
+    desk = Desk([call("refund", amount=50)], [ask_for_refunds, halves])
+    with pytest.raises(GuardError, match=r"halves.*changed the arguments of 'refund'"):
+        await desk.sit()
+    assert (desk.refunds.done, desk.journal.questions) == ([], {})
 
 
 async def test_guards_are_not_asked_about_calls_that_can_not_run() -> None:

@@ -62,6 +62,7 @@ def test_a_function_gives_the_whole_definition() -> None:
         },
         "effect": Effect.READ,
         "timeout_s": 5,
+        "ask_if_unknown": False,
         "pollable": True,
         "max_result_chars": None,
         "validated": True,

@@ -276,7 +276,7 @@ def outcome(root: Path, path: str, *, kernel: bool) -> tuple[object, ...]:
 
 
 @given(path=PATHS, absolute=st.booleans())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_no_path_leads_out_and_both_ways_to_open_agree(
     shared_root: Path, path: str, absolute: bool
 ) -> None:

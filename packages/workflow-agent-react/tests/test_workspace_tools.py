@@ -159,7 +159,7 @@ async def test_a_workspace_that_is_gone_is_told(tmp_path: Path, tool: str) -> No
     path=st.one_of(st.text(max_size=20), st.text("./a~\0\\", max_size=9)),
     text=st.text(max_size=9),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_whatever_a_model_gives_a_file_tool_answers_or_raises_a_tool_error(
     tmp_path_factory: pytest.TempPathFactory, name: str, path: str, text: str
 ) -> None:

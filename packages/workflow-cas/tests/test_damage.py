@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tracemalloc
+import zlib
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -21,7 +23,6 @@ from workflow_cas import (
     open_store,
 )
 from workflow_cas.testing import raised
-from workflow_protocol import Hash
 
 
 async def filled(path: Path, steps: int = 40) -> list[Stored]:
@@ -29,7 +30,8 @@ async def filled(path: Path, steps: int = 40) -> list[Stored]:
     objects: list[Stored] = []
     async with open_store(path, durability="normal") as store:
         for number in range(steps):
-            text = content(f"{number} " + "text " * (number * 7 % 400))
+            noise = random.Random(number).randbytes(number * 7 % 400 * 10)
+            text = content(f"{number} {noise.hex()}")
             state = node("state", number, [text.hash, *(o.hash for o in objects[-1:])])
             old = objects[-1].hash if objects else None
             await store.commit([text, state], [RefMove("head", old, state.hash)])
@@ -60,6 +62,45 @@ async def test_an_object_whose_bytes_changed_is_named_and_mended_by_writing_it_a
         assert (await store.verify()).ok
 
 
+async def test_a_packed_object_whose_bytes_or_size_changed_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    text = content("text " * 10_000)
+    for change in (
+        "data = substr(data, 1, 20)",
+        "data = zeroblob(length(data))",
+        "data = x''",
+        "size = size - 1",
+        "size = -1",
+        "size = 'many'",
+        "size = length(data)",
+    ):
+        async with open_store(path) as store:
+            await store.commit([text])
+            assert await store.get(text.hash) == text
+        edit(path, f"UPDATE object SET {change}")
+        async with open_store(path) as store:
+            error = await raised(StoreCorrupt, store.get(text.hash))
+            assert text.hash in str(error) or "a row is not what was written" in str(error)
+            problems = (await store.verify()).problems
+            assert [(p.kind, p.place) for p in problems] == [("damaged", text.hash)]
+
+
+async def test_damage_that_inflates_without_end_takes_no_more_memory_than_the_object(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    text = content("text " * 1000)
+    async with open_store(path) as store:
+        await store.commit([text])
+    edit(path, "UPDATE object SET data = ?", zlib.compress(bytes(200_000_000)).hex())
+    async with open_store(path) as store:
+        tracemalloc.start()
+        await raised(StoreCorrupt, store.get(text.hash))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 2_000_000
+
+
 async def test_each_object_on_a_ruined_page_is_listed_and_all_others_are_read(
     tmp_path: Path,
 ) -> None:
@@ -80,7 +121,7 @@ async def test_each_object_on_a_ruined_page_is_listed_and_all_others_are_read(
 
 async def test_objects_whose_names_are_on_a_ruined_page_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    objects = await filled(path, steps=200)
+    objects = await filled(path, steps=400)
     ruin(path, "name", leaf=3)
     async with open_store(path) as store:
         lost = [stored.hash for stored in objects if not await readable(store, stored)]
@@ -214,6 +255,7 @@ def children(data: bytearray, page: int, page_bytes: int) -> list[int]:
     return [*found, int.from_bytes(data[start + 8 : start + 12])]
 
 
-def edit(path: Path, statement: str, hash: Hash) -> None:
+def edit(path: Path, statement: str, *blobs: str) -> None:
+    """Change the file behind the store's back; blobs are given in hex."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement, (bytes.fromhex(hash),))
+        connection.execute(statement, [bytes.fromhex(blob) for blob in blobs])

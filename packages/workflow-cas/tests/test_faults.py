@@ -197,7 +197,7 @@ async def test_one_commit_too_large_for_the_disk_fails_alone(tmp_path: Path) -> 
             async with anyio.create_task_group() as tasks:
                 for stored in small[:3]:
                     tasks.start_soon(store.commit, [stored])
-                tasks.start_soon(raised, StoreFull, store.commit([content(bytes(4_000_000))]))
+                tasks.start_soon(raised, StoreFull, store.commit([content(os.urandom(4_000_000))]))
                 for stored in small[3:]:
                     tasks.start_soon(store.commit, [stored])
             assert await store.get_many([stored.hash for stored in small]) == small

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, open_store
+from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
 from workflow_execute import (
     AlreadyAnswered,
     Engine,
@@ -28,6 +28,12 @@ YES, NO = Answer(approved=True), Answer(approved=False, text="not now")
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     async with open_store(tmp_path / "store.sqlite3") as opened:
         yield opened
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a read count as quick on a machine that is busy with something else too."""
+    monkeypatch.setattr("workflow_execute._journal.QUICK_READ_S", 60.0)
 
 
 async def ask_three(ctx: ThreadContext) -> int:
@@ -291,6 +297,17 @@ async def test_results_that_are_no_json_are_contents_of_their_own(store: SqliteS
     assert (await store.verify()).ok
 
 
+class Failing(MemoryStore):
+    """A store whose medium is full now and then."""
+
+    fail = False
+
+    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+        if self.fail:
+            raise StoreFull("no room")
+        await super().commit(objects, moves)
+
+
 class Counting(MemoryStore):
     """Counts commits."""
 
@@ -331,10 +348,10 @@ async def test_results_that_come_together_are_one_commit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "commits"), [(Effect.READ, 2), (Effect.REPEATABLE, 2), (Effect.UNSAFE, 3)]
+    ("effect", "commits"), [(Effect.READ, 1), (Effect.REPEATABLE, 2), (Effect.UNSAFE, 3)]
 )
-async def test_a_round_is_two_commits_and_one_more_for_an_unsafe_call(
-    effect: Effect, commits: int
+async def test_a_round_of_a_model_call_and_a_quick_read_is_one_commit(
+    effect: Effect, commits: int, patient: None
 ) -> None:
     store = Counting()
     took: list[int] = []
@@ -345,14 +362,82 @@ async def test_a_round_is_two_commits_and_one_more_for_an_unsafe_call(
 
         before = store.commits
         for number in range(10):
-            await ctx.journal.run(f"llm/{number}", perform, type=int)
+            await ctx.journal.run(f"llm/{number}", perform, type=int, request=lambda: b"{}")
             await ctx.journal.run(f"tool/{number}/0", perform, type=int, effect=effect)
+        took.append(store.commits - before)
+        return 1
+
+    result = await Engine(store).start(in_turn(turn), "p")
+
+    assert took == [commits * 10]
+    step = (await read_thread(store, result.thread_id)).steps[0]
+    kept = [each.record.key for each in await read_turn(store, step.turn)]
+    assert kept == [f"{key}" for n in range(10) for key in (f"llm/{n}", f"tool/{n}/0")]
+
+
+async def test_a_read_that_took_its_time_is_written_at_once() -> None:
+    store = Counting()
+    took: list[int] = []
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def perform() -> int:
+            await anyio.sleep(0.02)
+            return 1
+
+        before = store.commits
+        await ctx.journal.run("tool/0/0", perform, type=int)
         took.append(store.commits - before)
         return 1
 
     await Engine(store).start(in_turn(turn), "p")
 
-    assert took == [commits * 10]
+    assert took == [1]
+
+
+@pytest.mark.parametrize("raised", [ValueError("broken"), Suspended("wait", key="k")])
+async def test_a_quick_read_is_written_when_the_turn_ends_without_a_step(
+    raised: Exception, patient: None
+) -> None:
+    store = MemoryStore()
+    reads: list[int] = []
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def perform() -> int:
+            reads.append(1)
+            return 7
+
+        value = await ctx.journal.run("tool/0/0", perform, type=int)
+        if len(reads) == 1 and not resumed:
+            raise raised
+        return value
+
+    resumed = False
+    first = await Engine(store).start(in_turn(turn), "p")
+    resumed = True
+    again = await Engine(store).resume(in_turn(turn), first.thread_id)
+
+    assert (again.value, len(reads)) == (7, 1)
+
+
+async def test_a_quick_read_outlives_a_commit_that_fails(patient: None) -> None:
+    store = Failing()
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def perform() -> int:
+            return 1
+
+        await ctx.journal.run("tool/0/0", perform, type=int)
+        store.fail = True
+        with pytest.raises(StoreFull):
+            await ctx.journal.run("llm/1", perform, type=int, request=lambda: b"{}")
+        store.fail = False
+        return await ctx.journal.run("llm/1", perform, type=int, request=lambda: b"{}")
+
+    result = await Engine(store).start(in_turn(turn), "p")
+
+    step = (await read_thread(store, result.thread_id)).steps[0]
+    kept = [each.record.key for each in await read_turn(store, step.turn)]
+    assert kept == ["tool/0/0", "llm/1"]
 
 
 async def test_cancelling_one_of_several_records_leaves_the_chain_whole(store: SqliteStore) -> None:

@@ -1,13 +1,13 @@
 """Pausing and cancelling, from the same engine, another one and without an owner."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 
-from workflow_cas import RefMove, SqliteStore, open_store
+from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, node, open_store
 from workflow_execute import (
     Engine,
     StoredThread,
@@ -127,6 +127,35 @@ async def test_when_the_thread_that_watches_for_all_ends_another_takes_over(
                 for thread_id in await list_threads(store):
                     await Engine(other, locks=tmp_path / "locks").cancel(thread_id)
     assert [stuck.result and stuck.result.state for stuck in several] == ["cancelled"] * 4
+
+
+class Insistent(MemoryStore):
+    """A store to which a signal is sent again at the moment when it is taken away."""
+
+    sent_again = 0
+
+    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+        for move in moves:
+            if move.name.startswith("signal/") and move.new is None and self.sent_again < 3:
+                self.sent_again += 1
+                again = node("signal", {"signal": "cancel", "at_ms": self.sent_again})
+                await super().commit([again], [RefMove(move.name, move.old, again.hash)])
+        await super().commit(objects, moves)
+
+
+async def test_a_signal_that_is_sent_again_while_it_is_followed_hurts_nothing(
+    tmp_path: Path,
+) -> None:
+    store, stuck = Insistent(), Stuck()
+    engine = Engine(store, locks=tmp_path / "locks")
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stuck.run, engine)
+            await stuck.started.wait()
+            (thread_id,) = await list_threads(store)
+            await Engine(store, locks=tmp_path / "locks").cancel(thread_id)
+    assert (stuck.result and stuck.result.state, store.sent_again) == ("cancelled", 3)
+    assert await store.refs("signal/") == {}
 
 
 async def test_a_signal_that_was_left_over_does_not_stop_the_next_run(

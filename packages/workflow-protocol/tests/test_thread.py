@@ -77,6 +77,16 @@ def test_usage_adds_up_and_keeps_what_is_unknown_apart() -> None:
     )
 
 
+def test_costs_add_up_where_every_call_says_what_it_cost() -> None:
+    paid, silent = Usage(calls=1, cost_micros=150), Usage(calls=1)
+
+    assert Usage() + paid + paid == Usage(calls=2, cost_micros=300)
+    assert paid + Usage() == paid
+    assert paid + silent == silent + paid == Usage(calls=2)
+    assert (paid + silent) + paid == Usage(calls=3)
+    assert Usage(calls=1, cost_micros=0) + paid == Usage(calls=2, cost_micros=150)
+
+
 async def test_without_an_engine_effects_run_and_nobody_can_be_asked() -> None:
     journal = DirectJournal()
 

@@ -297,3 +297,34 @@ def test_the_key_shows_nowhere() -> None:
     assert len({Secret("a"), Secret("a"), Secret("b")}) == 2
     assert repr(Secret("")) == "Secret('')"
     assert provider().with_profile(dialect="json").profile.dialect == "json"
+
+
+async def test_a_key_can_be_looked_up_by_the_first_request_and_once() -> None:
+    asked: list[str] = []
+
+    def find() -> str:
+        asked.append("key")
+        return "sk-found"
+
+    secret = Secret(find)
+    http, requests = client(httpx.Response(200, content=say("ok")))
+    llm = create_llm_fn(provider(api_key=secret), client=http)
+    async with open_llm(llm) as opened:
+        assert opened.profile == llm.profile
+        _ = opened.frame((), RequestOptions())
+        assert (asked, secret.is_known, repr(secret)) == ([], False, "Secret('…')")
+        await opened(MESSAGES)
+        await opened(MESSAGES)
+
+    assert [request.headers["authorization"] for request in requests] == ["Bearer sk-found"] * 2
+    assert (asked, secret.is_known, secret == Secret(find)) == (["key"], True, True)
+    assert "sk-found" not in repr(secret)
+
+
+async def test_a_key_that_is_found_and_can_not_be_sent_is_a_typed_error() -> None:
+    http, requests = client()
+
+    with pytest.raises(ProviderConfigError, match="no header can carry") as error:
+        await create_llm_fn(provider(api_key=Secret(lambda: "sk-secret\n")), client=http)(MESSAGES)
+    assert "sk-secret" not in str(error.value)
+    assert requests == []

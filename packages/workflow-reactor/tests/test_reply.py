@@ -385,3 +385,26 @@ def test_usage_is_known_or_unknown_and_never_guessed(
         assert found == Usage(
             input_tokens=tokens_in, output_tokens=tokens_out, cached_tokens=cached, calls=1
         )
+
+
+@pytest.mark.parametrize(
+    ("cost", "micros"),
+    [
+        (0.00014, 140),
+        (1, 1_000_000),
+        (0, 0),
+        (0.0000001, 1),
+        (1.1, 1_100_000),
+        *[(other, None) for other in (None, "0.1", True, -0.1, [1], {"usd": 1}, 1e300)],
+    ],
+)
+def test_the_provider_s_own_cost_is_taken_where_it_is_a_number(
+    cost: object, micros: int | None
+) -> None:
+    data = json.loads(say("t"))
+    tokens = {"prompt_tokens": 3, "completion_tokens": 4}
+    known = read(json.dumps({**data, "usage": {**tokens, "cost": cost}}).encode()).usage
+    unknown = read(json.dumps({**data, "usage": {"cost": cost}}).encode()).usage
+
+    assert known == Usage(input_tokens=3, output_tokens=4, calls=1, cost_micros=micros)
+    assert unknown == Usage(calls=1, unknown_calls=1, cost_micros=micros)

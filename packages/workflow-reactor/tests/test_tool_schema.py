@@ -12,7 +12,7 @@ import jsonschema_rs
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
@@ -628,7 +628,6 @@ def values_of(root: dict[str, Any], node: dict[str, Any], depth: int = 3) -> st.
             return st.none() | st.integers(-2, 3)
 
 
-@settings(deadline=None)
 @given(schemas_with_values())
 def test_any_valid_value_survives_strict_mode(case: tuple[dict[str, Any], Any]) -> None:
     parameters, value = case
@@ -647,7 +646,6 @@ def test_any_valid_value_survives_strict_mode(case: tuple[dict[str, Any], Any]) 
     assert json.loads(as_is.arguments) == value
 
 
-@settings(deadline=None)
 @given(schemas_with_values())
 def test_any_valid_value_fits_what_is_sent_to_an_endpoint_without_references(
     case: tuple[dict[str, Any], Any],
@@ -661,7 +659,6 @@ def test_any_valid_value_fits_what_is_sent_to_an_endpoint_without_references(
     assert schema["properties"].keys() == parameters["properties"].keys()
 
 
-@settings(deadline=None)
 @given(object_schemas, json_values)
 def test_a_fault_is_told_exactly_when_the_schema_says_so(
     parameters: dict[str, Any], value: Any

@@ -33,6 +33,7 @@ from workflow_agent_react._mcp import (
 )
 from workflow_agent_react._tool_errors import (
     BadArguments,
+    GuardError,
     McpError,
     OutsideWorkspace,
     SandboxUnavailable,
@@ -62,6 +63,7 @@ __all__ = [
     "Dialect",
     "DialectName",
     "Guard",
+    "GuardError",
     "JsonDialect",
     "McpError",
     "McpServer",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from typing_extensions import TypeForm
 
 from workflow_agent_react._calls import CallRunner
@@ -43,8 +43,7 @@ class ReactConfigError(WorkflowError):
     """A `ReactAdapterConfig` that can't work."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReactAdapterConfig:
+class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What a ReAct adapter or agent is made of.
 
     Raises:
@@ -157,6 +156,7 @@ class _Parts:
                 ctx=ctx,
                 tools={tool.name: tool for tool in offered},
                 handler=self._handler,
+                result=result,
                 kept=KeptResults(
                     self._config.max_result_chars,
                     can_read_on=self._can_read_on,

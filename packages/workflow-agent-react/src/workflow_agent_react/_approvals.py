@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -17,12 +18,18 @@ from workflow_agent_react._guards import (
     approval_hash,
     judge,
 )
-from workflow_protocol import Answer, JsonObject, Question, Suspended, ThreadContext
-from workflow_reactor import RESOLVE, ToolCall, ToolDefinition, make_call
+from workflow_protocol import (
+    Answer,
+    JsonObject,
+    Question,
+    SchemaMismatch,
+    Suspended,
+    ThreadContext,
+)
+from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, make_call
 
 
-@dataclass(frozen=True, slots=True)
-class Permit:
+class Permit(msgspec.Struct, frozen=True):
     """A call may run: as it is, or with the arguments that a person put in."""
 
     call: ToolCall
@@ -31,20 +38,19 @@ class Permit:
     changed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A call may not run; the reason is what the model sees as its result."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """Decides about calls. Each needs an approval of its own, even if it repeats another."""
 
     guard: Guard
     tools: Mapping[str, ToolDefinition]
     ctx: ThreadContext
+    result: ResultSchema[Any]
 
     async def check(
         self, call: ToolCall, place: str, history: CallHistory
@@ -81,13 +87,24 @@ class Gate:
                 return Refusal(f"a person declined this call{_words(answer)}")
             if not answer.arguments:
                 return Permit(call, f"a person approved this call{_words(answer)}")
-            changed = make_call(call.name, answer.arguments, round=0, index=0)
-            if call.name != RESOLVE:  # a result is validated by the role's schema afterwards
-                changed = self.tools[call.name].receive(changed)
+            changed = self._received(call.name, answer.arguments)
             if not changed.fault:
                 return await self._changed(call, changed.arguments, answer, proposed)
-            problem = f"\n(The arguments that were given instead can't be used: {changed.fault}.)"
+            problem = f"\n(The arguments that were given instead can't be used: {changed.fault})"
         return Refusal("a person wanted other arguments, but gave none that can be used")
+
+    def _received(self, name: str, arguments: str) -> ToolCall:
+        """A person's arguments, checked as the model's are; the person is told of a fault."""
+        call = make_call(name, arguments, round=0, index=0)
+        if call.fault:  # whose words are for a model
+            return replace(call, fault=f"{arguments[:200]!r} is not one JSON object")
+        if name != RESOLVE:
+            return self.tools[name].receive_from_person(call)
+        try:
+            self.result.read_call(call)
+        except SchemaMismatch as misfit:
+            return replace(call, fault=str(misfit))
+        return call
 
     async def _changed(
         self, call: ToolCall, arguments: str, answer: Answer, proposed: ProposedCall

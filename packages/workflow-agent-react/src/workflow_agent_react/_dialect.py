@@ -27,6 +27,7 @@ from workflow_reactor import (
     assistant,
     find_json,
     make_call,
+    map_schemas,
     response_format,
     tool_result,
     user,
@@ -244,7 +245,7 @@ def _turn_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
     definitions: JsonObject = {}
     branches: list[JsonObject] = []
     for tool in tools:
-        parameters = _renamed_refs(dict(tool.parameters), tool.name)
+        parameters = _renamed_refs(tool.parameters, tool.name)
         for name, definition in parameters.pop("$defs", {}).items():
             definitions[f"{tool.name}.{name}"] = definition
         branches.append(
@@ -259,14 +260,9 @@ def _turn_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _renamed_refs(value: Any, tool: str) -> Any:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        renamed = {key: _renamed_refs(item, tool) for key, item in fields.items()}
-        ref = fields.get("$ref")
-        if isinstance(ref, str) and ref.startswith("#/$defs/"):
-            renamed["$ref"] = f"#/$defs/{tool}.{ref.removeprefix('#/$defs/')}"
-        return renamed
-    if isinstance(value, list):
-        return [_renamed_refs(item, tool) for item in cast("list[Any]", value)]
-    return value
+def _renamed_refs(schema: JsonObject, tool: str) -> JsonObject:
+    renamed = map_schemas(schema, lambda below: _renamed_refs(below, tool))
+    ref = schema.get("$ref")
+    if isinstance(ref, str) and ref.startswith("#/$defs/"):
+        renamed["$ref"] = f"#/$defs/{tool}.{ref.removeprefix('#/$defs/')}"
+    return renamed

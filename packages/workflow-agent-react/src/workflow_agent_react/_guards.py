@@ -8,32 +8,30 @@ def no_pushes(call: ProposedCall, ctx: ThreadContext) -> Decision:
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 from collections.abc import Awaitable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import msgspec
 
+from workflow_agent_react._tool_errors import GuardError
 from workflow_protocol import JsonObject, ThreadContext
 from workflow_reactor import ToolDefinition
 
 
-@dataclass(frozen=True, slots=True)
-class Allow:
+class Allow(msgspec.Struct, frozen=True):
     """Run the call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(msgspec.Struct, frozen=True):
     """Don't run the call. The model sees the reason as its result."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """Let a person decide. They see the question, and the call with its arguments."""
 
     question: str
@@ -42,8 +40,7 @@ class Ask:
 Decision: TypeAlias = Allow | Deny | Ask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastCall:
+class PastCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of this turn and what came of it."""
 
     name: str
@@ -54,8 +51,7 @@ class PastCall:
     """The whole result, or why it failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallHistory:
+class CallHistory(msgspec.Struct, frozen=True):
     """The calls of this turn so far, oldest first. Those that were refused or failed are in it."""
 
     calls: tuple[PastCall, ...] = ()
@@ -65,8 +61,7 @@ class CallHistory:
         return tuple(call for call in self.calls if call.ok and call.name == name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedCall:
+class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a model wants to make: of a tool, or of `resolve` with the role's result."""
 
     name: str
@@ -79,7 +74,8 @@ class ProposedCall:
 class Guard(Protocol):
     """Judges a call. It may be a plain or an async function, and must not change anything.
 
-    An exception ends the role: nothing runs that a broken rule did not allow.
+    An exception ends the role: nothing runs that a broken rule did not allow. So does a
+    `GuardError`, where it gives no decision or changes the call that it was shown.
     """
 
     def __call__(self, call: ProposedCall, ctx: ThreadContext, /) -> Decision | Awaitable[Decision]:
@@ -87,8 +83,7 @@ class Guard(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedGuard:
+class VersionedGuard(msgspec.Struct, frozen=True):
     """A guard whose version you name. See `versioned`."""
 
     guard: Guard
@@ -108,8 +103,7 @@ def versioned(guard: Guard, version: str) -> VersionedGuard:
     return VersionedGuard(guard, version)
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(msgspec.Struct, frozen=True):
     """Several guards as one. See `all_of`."""
 
     guards: tuple[Guard, ...]
@@ -143,9 +137,23 @@ def all_of(*guards: Guard) -> AllOf:
 
 
 async def judge(guard: Guard, call: ProposedCall, ctx: ThreadContext) -> Decision:
-    """Ask a guard, plain or async."""
-    decision = guard(call, ctx)
-    return await decision if inspect.isawaitable(decision) else decision
+    """Ask a guard, plain or async.
+
+    Raises:
+        GuardError: it gave no decision, or changed the arguments.
+    """
+    before = copy.deepcopy(call.arguments)
+    given = guard(call, ctx)
+    decision = cast("object", await given if inspect.isawaitable(given) else given)
+    if not isinstance(decision, Allow | Deny | Ask):
+        raise GuardError(
+            guard, f"it gave {decision!r}; return Allow(), Deny(reason) or Ask(question)"
+        )
+    if call.arguments != before:
+        raise GuardError(
+            guard, f"it changed the arguments of {call.name!r}; a guard only judges, so Deny them"
+        )
+    return decision
 
 
 def guard_version(guard: Guard) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import anyio
 import msgspec
@@ -20,13 +18,14 @@ from workflow_protocol import (
     Effect,
     JsonObject,
     OutcomeUnknown,
+    Question,
     Suspended,
     ThreadContext,
     ToolFinished,
     ToolStarted,
     WorkflowError,
 )
-from workflow_reactor import RESOLVE, ToolCall, ToolDefinition, ToolHandler
+from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, ToolHandler
 
 Verdict: TypeAlias = Permit | Refusal | Suspended | ToolResult
 """Of a call before it runs: it may, it may not, a person must say, or what it came to."""
@@ -36,17 +35,17 @@ class _NotRecorded(Exception):
     """Raised and caught here, to ask the journal whether it has a result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invoker:
+class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     """Makes the calls of one turn of a role. A place such as `3/0` names each in the journal."""
 
     ctx: ThreadContext
     tools: Mapping[str, ToolDefinition]
     """All that are offered, `resolve` among them."""
     handler: ToolHandler
+    result: ResultSchema[Any]
     kept: KeptResults
     guard: Guard | None = None
-    _past: list[PastCall] = field(default_factory=list[PastCall])
+    _past: list[PastCall] = msgspec.field(default_factory=list[PastCall])
 
     async def verdict(self, call: ToolCall, place: str) -> Verdict:
         """Say what is known of the call before it runs. A call that has run is not judged again."""
@@ -64,7 +63,8 @@ class Invoker:
         except _NotRecorded:
             pass
         history = CallHistory(tuple(self._past))
-        return await Gate(self.guard, self.tools, self.ctx).check(received, place, history)
+        gate = Gate(self.guard, self.tools, self.ctx, self.result)
+        return await gate.check(received, place, history)
 
     async def carry_out(
         self, call: ToolCall, place: str, verdict: Verdict
@@ -145,7 +145,26 @@ class Invoker:
                 digest=_digest(call),
             )
         except OutcomeUnknown as unknown:
-            return ToolResult(False, str(unknown))
+            if not tool.ask_if_unknown:
+                return ToolResult(False, str(unknown))
+        return await self._after_crash(tool, call, place, permit)
+
+    async def _after_crash(
+        self, tool: ToolDefinition, call: ToolCall, place: str, permit: Permit
+    ) -> ToolResult:
+        """Let a person say whether a call that may have been carried out runs again."""
+        question = Question(
+            text=f"{tool.name} was at work when the process died, so its outcome is unknown. "
+            "Check what it did: may it run again?",
+            details=f"{tool.name} {permit.call.arguments}",
+        )
+        answer = await self.ctx.journal.ask(f"unknown/{place}", question)
+        if answer.approved:
+            return await self._run(tool, call, f"{place}/again", permit)
+        words = answer.text or "it is not run again"
+        return ToolResult(
+            False, f"it was interrupted by a crash; a person who checked says: {words}"
+        )
 
     async def _perform(self, tool: ToolDefinition, permit: Permit) -> ToolResult:
         """Run the handler. Its exceptions become results, cancellation never does."""
@@ -185,6 +204,8 @@ def _words(error: Exception) -> str:
 
 
 def _unknown_tool(name: str, tools: Mapping[str, ToolDefinition]) -> str:
+    import difflib  # here: few runs need it, and each would pay for its import
+
     near = difflib.get_close_matches(name, tools, n=len(tools), cutoff=0.6)
     names = [*near, *(each for each in tools if each not in near)]
     return f"there is no tool {name!r}; the tools are {', '.join(names)}"

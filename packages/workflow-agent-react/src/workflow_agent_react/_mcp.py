@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from workflow_agent_react._tool_errors import McpError, ToolError
 from workflow_agent_react._toolset import Toolset
@@ -22,8 +23,7 @@ from workflow_reactor import ToolCall, ToolDefinition
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpServer:
+class McpServer(msgspec.Struct, frozen=True, kw_only=True):
     """Where an MCP server is: a command to start, or the URL of a running one.
 
     Raises:
@@ -32,7 +32,7 @@ class McpServer:
 
     command: Sequence[str] = ()
     """Started for as long as the server is open; it speaks on its standard input and output."""
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Variables for the command, beside the few (PATH, HOME, …) that the SDK passes on."""
     folder: Path | None = None
     """Where the command is started."""
@@ -124,8 +124,7 @@ def _effect(hints: Any) -> Effect:
     return Effect.UNSAFE
 
 
-@dataclass(frozen=True, slots=True)
-class _Remote:
+class _Remote(msgspec.Struct, frozen=True):
     client: Any
     names: Mapping[str, str]
 

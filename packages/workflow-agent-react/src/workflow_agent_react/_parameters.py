@@ -11,7 +11,6 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -27,8 +26,7 @@ from workflow_protocol import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """One parameter that the model may give."""
 
     name: str
@@ -37,8 +35,7 @@ class Parameter:
     required: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameters:
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     """What a function takes: from the model, and from the loop."""
 
     offered: Mapping[str, Parameter]

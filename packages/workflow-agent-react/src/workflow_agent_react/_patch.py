@@ -13,7 +13,6 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
 
 import msgspec
@@ -48,8 +47,7 @@ class PatchError(ToolError):
     """An edit doesn't fit the file. Nothing was changed."""
 
 
-@dataclass(frozen=True)
-class Patched:
+class Patched(msgspec.Struct, frozen=True):
     """The file's new bytes, and the lines (in the new file, from 1) where each change begins."""
 
     data: bytes

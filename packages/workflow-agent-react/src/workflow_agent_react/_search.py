@@ -8,9 +8,9 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import islice
 
+import msgspec
 from anyio import move_on_after, to_thread
 
 from workflow_agent_react._files import decode
@@ -35,9 +35,8 @@ _MAX_GLOBS = 100
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
 
 
-@dataclass(slots=True)
-class _Found:
-    lines: list[str] = field(default_factory=list[str])
+class _Found(msgspec.Struct):
+    lines: list[str] = msgspec.field(default_factory=list[str])
     chars: int = 0
     files: int = 0
     more: bool = False
@@ -45,14 +44,13 @@ class _Found:
     stopped: str = ""
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(msgspec.Struct):
     """Files to search at once: their texts one after the other, each ending in a newline."""
 
-    paths: list[str] = field(default_factory=list[str])
-    starts: list[int] = field(default_factory=list[int])
+    paths: list[str] = msgspec.field(default_factory=list[str])
+    starts: list[int] = msgspec.field(default_factory=list[int])
     """The line, from 0, at which each begins."""
-    text: bytearray = field(default_factory=bytearray)
+    text: bytearray = msgspec.field(default_factory=bytearray)
     lines: int = 0
     files: int = 0
     too_big: int = 0

@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import msgspec
 from anyio import move_on_after, to_thread
 from anyio.abc import Process
 
@@ -26,7 +26,6 @@ from workflow_agent_react._tool_errors import ToolError
 
 DEFAULT_TIMEOUT_S = 60
 MAX_TIMEOUT_S = 600
-MAX_OUTPUT_BYTES = 64 * 1024
 GRACE_S = 5.0
 """How long a killed command may take to go: it can be in the kernel (a slow disk)."""
 _WATCH_S = 0.02
@@ -34,14 +33,13 @@ _MAX_COMMAND_BYTES = 100_000  # Linux takes 128 KiB in one argument (MAX_ARG_STR
 _SUPERVISE = Path(__file__).with_name("_supervise.py")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shell:
+class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """How commands run."""
 
     sandbox: SandboxMode = "auto"
     env: Mapping[str, str]
     readable: Sequence[Path] = ()
-    max_output_bytes: int = MAX_OUTPUT_BYTES
+    max_output_bytes: int = 64 * 1024
 
     async def run(self, workspace: Path, command: str, *, timeout_s: float) -> str:
         """Run a command with `sh -c` in the workspace; its output, and how it ended.
@@ -89,8 +87,7 @@ def _must_be_usable(command: str) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """How a command went."""
 
     output: str

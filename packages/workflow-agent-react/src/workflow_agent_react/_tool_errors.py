@@ -3,6 +3,7 @@
 WorkflowError
 ├── ToolDefinitionError    fix the tool's code: it can't be offered to a model
 ├── ToolClash              rename or drop one: two tools of one toolset have the same name
+├── GuardError             fix the guard: it gave no decision, or changed what it judged
 ├── SandboxUnavailable     install bubblewrap, or ask for another sandbox mode
 ├── McpError               start the MCP server, mend its settings, or install the extra `mcp`
 └── ToolError              tell the model: the call failed, the message says what to do next
@@ -55,6 +56,14 @@ class ToolClash(WorkflowError, ValueError):
     def __init__(self, names: Iterable[str], reason: str) -> None:
         self.names = tuple(names)
         super().__init__(f"{', '.join(map(repr, self.names))}: {reason}")
+
+
+class GuardError(WorkflowError, TypeError):
+    """A guard does not do what guards do, and its role ends. `guard` is which."""
+
+    def __init__(self, guard: object, reason: str) -> None:
+        self.guard = guard
+        super().__init__(f"the guard {getattr(guard, '__qualname__', guard)!r} failed: {reason}")
 
 
 class SandboxUnavailable(WorkflowError):

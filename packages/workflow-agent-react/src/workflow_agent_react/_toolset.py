@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast, overload
 
 import msgspec
@@ -24,8 +24,7 @@ from workflow_reactor import ToolCall, ToolDefinition, ToolHandler
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
-@dataclass(frozen=True)
-class Toolset:
+class Toolset(msgspec.Struct, frozen=True):
     """Definitions and the handler that runs a call of any of them."""
 
     tools: tuple[ToolDefinition, ...]
@@ -88,16 +87,14 @@ class Toolset:
             raise ToolClash(missing, f"there is no such tool; there are {sorted(have)}")
 
 
-@dataclass(frozen=True)
-class _Dispatch:
+class _Dispatch(msgspec.Struct, frozen=True):
     handlers: Mapping[str, ToolHandler]
 
     async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
         return await _pick(self.handlers, call)(call, ctx)
 
 
-@dataclass(frozen=True)
-class _Renamed:
+class _Renamed(msgspec.Struct, frozen=True):
     handler: ToolHandler
     old_names: Mapping[str, str]
 
@@ -105,8 +102,7 @@ class _Renamed:
         return await self.handler(replace(call, name=_pick(self.old_names, call)), ctx)
 
 
-@dataclass(frozen=True)
-class _Function:
+class _Function(msgspec.Struct, frozen=True):
     name: str
     fn: Callable[..., object]
     parameters: Parameters
@@ -145,6 +141,7 @@ def tool(fn: Callable[..., object], /) -> Toolset: ...
 def tool(
     *,
     effect: Effect = Effect.UNSAFE,
+    ask_if_unknown: bool = False,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
     max_result_chars: int | None = None,
@@ -157,6 +154,7 @@ def tool(
     /,
     *,
     effect: Effect = Effect.UNSAFE,
+    ask_if_unknown: bool = False,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
     max_result_chars: int | None = None,
@@ -174,6 +172,8 @@ def tool(
 
     Args:
         effect: what running it twice would mean. It decides what happens after a crash.
+        ask_if_unknown: where a crash leaves the outcome of a call unknown, a person says whether
+            it runs again; otherwise the model is told to check.
         timeout_s: seconds that one call may take; `None` for no limit.
         pollable: the same call with the same result is normal, no sign of going in circles.
         max_result_chars: the most that a result has. Where all tools say so, and it is no more
@@ -195,6 +195,7 @@ def tool(
             description=description,
             parameters=parameters.json_schema,
             effect=effect,
+            ask_if_unknown=ask_if_unknown,
             timeout_s=timeout_s,
             pollable=pollable,
             max_result_chars=max_result_chars,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from workflow_agent_react._tool_errors import ToolError
 from workflow_agent_react._workspace import Workspace
@@ -20,8 +21,7 @@ _MAX_DEPTH = 64
 Kind = Literal["file", "folder", "link", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """Something in a folder. Links are told as links and never followed."""
 
     path: str
@@ -78,8 +78,7 @@ def _kind(item: os.DirEntry[str]) -> Kind:
         return "other"  # it is gone
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreRules:
+class IgnoreRules(msgspec.Struct, frozen=True):
     """The `.gitignore` files from the workspace down to a folder, the nearest first."""
 
     levels: tuple[tuple[str, GitIgnoreSpec], ...] = ()

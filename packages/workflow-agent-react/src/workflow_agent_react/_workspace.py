@@ -17,10 +17,11 @@ import sys
 from collections import deque
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
+
+import msgspec
 
 from workflow_agent_react._tool_errors import OutsideWorkspace, ToolError
 
@@ -35,8 +36,7 @@ class NotRegular(OSError):
     """The path names a FIFO, socket or device."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a name is, or would be: a folder that stays open, and the name in it."""
 
     folder_fd: int

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from msgspec import Meta
+from workflow_agent_react._toolset import Toolset
 
-from workflow_agent_react import _files, _listing, _search
-from workflow_agent_react._patch import Edit
-from workflow_agent_react._sandbox import SandboxMode, use_sandbox
-from workflow_agent_react._shell import (
-    DEFAULT_TIMEOUT_S,
-    GRACE_S,
-    MAX_OUTPUT_BYTES,
-    MAX_TIMEOUT_S,
-    Shell,
-)
-from workflow_agent_react._toolset import Toolset, tool
-from workflow_agent_react._workspace import Workspace
-from workflow_protocol import Effect, ThreadContext
-
-MAX_RESULT_CHARS = 16_000
-"""What each tool but `shell_exec` keeps to; the bounds are in their modules."""
-
-MIN_LINES = 40
-"""`read_file` shows so many at least: small models ask for one line at a time."""
-
-_Path = Annotated[str, Meta(description="File path in the workspace, such as src/app.py")]
-_Folder = Annotated[str, Meta(description="Folder in the workspace; . is all of it")]
+if TYPE_CHECKING:
+    from workflow_agent_react._sandbox import SandboxMode
 
 
 def workspace_tools(
@@ -40,7 +19,7 @@ def workspace_tools(
     sandbox: SandboxMode = "auto",
     env: Mapping[str, str] | None = None,
     readable: Sequence[Path] = (),
-    max_output_bytes: int = MAX_OUTPUT_BYTES,
+    max_output_bytes: int = 64 * 1024,
 ) -> Toolset:
     """Tools that work in the workspace of the thread that calls them, and nowhere else.
 
@@ -60,100 +39,21 @@ def workspace_tools(
     Raises:
         SandboxUnavailable: `sandbox="require"`, and it doesn't work here.
     """
-    toolsets = [read_file, list_files, search_files]
+    # Here, because they and what they need are a tenth of this package's import time.
+    from workflow_agent_react import _tool_functions as functions
+    from workflow_agent_react._sandbox import use_sandbox
+    from workflow_agent_react._shell import Shell
+
+    toolsets = [functions.read_file, functions.list_files, functions.search_files]
     if write:
-        toolsets += [write_file, patch_file]
+        toolsets += [functions.write_file, functions.patch_file]
     if shell:
         use_sandbox(sandbox if sandbox == "require" else "off")
-        toolsets.append(
-            _shell_tool(
-                Shell(
-                    sandbox=sandbox,
-                    env=dict(env or {}),
-                    readable=tuple(readable),
-                    max_output_bytes=max_output_bytes,
-                )
-            )
+        made = Shell(
+            sandbox=sandbox,
+            env=dict(env or {}),
+            readable=tuple(readable),
+            max_output_bytes=max_output_bytes,
         )
+        toolsets.append(functions.shell_tool(made))
     return Toolset.combine(*toolsets)
-
-
-@tool(effect=Effect.READ, max_result_chars=MAX_RESULT_CHARS)
-def read_file(
-    ctx: ThreadContext,
-    path: _Path,
-    offset: Annotated[int, Meta(description="First line, from 1")] = 1,
-    limit: Annotated[int, Meta(description="Number of lines")] = _files.DEFAULT_LINES,
-) -> str:
-    """Read a text file. Each line is shown as number|text."""
-    with Workspace(ctx.start.workspace) as workspace:
-        lines = max(limit, MIN_LINES) if limit > 0 else limit
-        return _files.read_file(workspace, path, offset=offset, limit=lines)
-
-
-@tool(effect=Effect.READ, max_result_chars=MAX_RESULT_CHARS)
-def list_files(
-    ctx: ThreadContext,
-    path: _Folder = ".",
-    depth: Annotated[int, Meta(description="Levels of folders")] = _listing.DEFAULT_DEPTH,
-) -> str:
-    """List files and folders. Call it first, then read the file that fits the task."""
-    with Workspace(ctx.start.workspace) as workspace:
-        return _listing.list_files(workspace, path, depth=depth)
-
-
-@tool(effect=Effect.READ, max_result_chars=MAX_RESULT_CHARS)
-async def search_files(
-    ctx: ThreadContext,
-    pattern: Annotated[
-        str, Meta(description="A word of the task to look for, or a regular expression")
-    ],
-    path: _Folder = ".",
-    glob: Annotated[str, Meta(description="Only files of these names; empty for all")] = "",
-) -> str:
-    """Find lines that hold a word. Gives path:line: text for each match."""
-    return await _search.search_files(
-        partial(Workspace, ctx.start.workspace), pattern, path=path, glob=glob
-    )
-
-
-# REPEATABLE: the same content again leaves the same file.
-@tool(effect=Effect.REPEATABLE, max_result_chars=MAX_RESULT_CHARS)
-def write_file(
-    ctx: ThreadContext,
-    path: _Path,
-    content: Annotated[str, Meta(description="The whole new text of the file")],
-) -> str:
-    """Create a file or replace all of its text."""
-    with Workspace(ctx.start.workspace) as workspace:
-        return _files.write_file(workspace, path, content)
-
-
-# UNSAFE: where `new` contains `old`, the same edit again would be made twice.
-@tool(effect=Effect.UNSAFE, max_result_chars=MAX_RESULT_CHARS)
-def patch_file(
-    ctx: ThreadContext,
-    path: _Path,
-    old: Annotated[str, Meta(description="Exact text to replace, without line numbers")],
-    new: Annotated[str, Meta(description="Text to put in its place")],
-    replace_all: Annotated[bool, Meta(description="Replace every occurrence")] = False,
-    more: Annotated[list[Edit], Meta(description="More edits of this file; all or none")] = [],  # noqa: B006 - never changed; the schema shows it
-) -> str:
-    """Replace text in a file. old must occur exactly once."""
-    edits = [Edit(old, new, replace_all), *more]
-    with Workspace(ctx.start.workspace) as workspace:
-        return _files.patch_file(workspace, path, edits)
-
-
-def _shell_tool(shell: Shell) -> Toolset:
-    @tool(effect=Effect.UNSAFE, timeout_s=MAX_TIMEOUT_S + 3 * GRACE_S)
-    async def shell_exec(
-        ctx: ThreadContext,
-        command: Annotated[str, Meta(description="Command for sh, run in the workspace")],
-        timeout_s: Annotated[int, Meta(description="Seconds it may take")] = DEFAULT_TIMEOUT_S,
-    ) -> str:
-        """Run a shell command. Gives its output and exit code."""
-        seconds = min(max(timeout_s, 1), MAX_TIMEOUT_S)
-        return await shell.run(ctx.start.workspace, command, timeout_s=seconds)
-
-    return shell_exec

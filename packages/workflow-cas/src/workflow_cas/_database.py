@@ -16,23 +16,29 @@ from workflow_cas._sqlite_errors import primary_code, typed_errors
 
 Durability = Literal["full", "normal"]
 
-FORMAT = 1
+FORMAT = 2
 _APPLICATION_ID = 0x75776673  # "uwfs": lets `file` and other programs tell what this is
 
 # A hash is 32 bytes and kept once, in `name`, which is in the order of hashes; `object` is in the
 # order of writing, so that its pages are full. With small rows `WITHOUT ROWID` saves an index;
-# with data in them it took 4.6 kB for a 1 kB object.
+# with data in them it took 4.6 kB for a 1 kB object. `size` is that of the object; where `data` is
+# shorter it is deflated, as in SQLite's own sqlar archives: `sqlar_uncompress(data, size)` of the
+# sqlite3 command shows it.
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE object (
     id INTEGER PRIMARY KEY,
     kind INTEGER NOT NULL,
     written_ms INTEGER NOT NULL,
+    size INTEGER NOT NULL,
     data BLOB NOT NULL
 );
 CREATE TABLE name (hash BLOB PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE ref (name TEXT PRIMARY KEY, hash BLOB NOT NULL) WITHOUT ROWID;
 """
+_PAGE_BYTES = 8192
+"""SQLite doesn't split a row over two pages if it fits into one: with pages of 4 kB, rows of 1 to
+4 kB, which most are, took up to twice their size."""
 _WAL_LIMIT_BYTES = 16 * 1024 * 1024
 _RETRY_S = 0.01
 
@@ -198,7 +204,8 @@ def _prepare(path: Path, *, busy_timeout_s: float) -> None:
         raise StoreReadOnly(
             "it can't be written; mend its permissions or open it with read_only=True", path=path
         )
-    with closing(_connect(path, "mode=rw", busy_timeout_s)) as connection:
+    pages = f"page_size={_PAGE_BYTES}"  # counts while the file is empty
+    with closing(_connect(path, "mode=rw", busy_timeout_s, pages)) as connection:
         if not _tables(connection):
             _create_tables(connection)
         _check_format(connection, path)
@@ -216,9 +223,10 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     query = "SELECT value FROM meta WHERE key = 'format'"
     found = [value for (value,) in fetch(connection, list[tuple[str]], query)]
     if found != [str(FORMAT)]:
+        older = all(value.isdecimal() and int(value) < FORMAT for value in found)
         raise StoreFormat(
             f"it has format {', '.join(found)} and this version reads {FORMAT}; "
-            "upgrade the packages",
+            + ("open it with the version that wrote it" if older else "upgrade the packages"),
             path=path,
         )
 

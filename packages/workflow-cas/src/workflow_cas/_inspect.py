@@ -13,14 +13,13 @@ from typing import Any
 
 from workflow_cas._errors import StoreCorrupt
 from workflow_cas._gc import reachable
-from workflow_cas._objects import restore
-from workflow_cas._rows import KINDS, KindNumber, fetch
+from workflow_cas._rows import KINDS, KindNumber, fetch, unpack
 from workflow_cas._store import GcReport, Problem, ProblemKind, VerifyReport
 from workflow_protocol import Hash
 
 _CHUNK = 256
 _NODE = """
-SELECT kind, CASE kind WHEN 0 THEN x'' ELSE data END FROM name JOIN object USING (id)
+SELECT kind, size, CASE kind WHEN 0 THEN x'' ELSE data END FROM name JOIN object USING (id)
 WHERE hash = ?
 """
 
@@ -51,13 +50,13 @@ def collect(
 
     def links(hash: Hash) -> tuple[Hash, ...]:
         checkpoint()
-        rows = fetch(connection, list[tuple[KindNumber, bytes]], _NODE, bytes.fromhex(hash))
+        rows = fetch(connection, list[tuple[KindNumber, int, bytes]], _NODE, bytes.fromhex(hash))
         if not rows:
             raise StoreCorrupt(f"object {hash} is referred to but gone", hash=hash)
-        ((kind, data),) = rows
+        ((kind, size, data),) = rows
         if KINDS[kind] == "content":
             return ()
-        if (stored := restore(hash, "node", data)) is None:
+        if (stored := unpack(hash, "node", size, data)) is None:
             raise StoreCorrupt(f"object {hash} is damaged", hash=hash)
         return stored.refs
 
@@ -141,30 +140,30 @@ class _Verification:
 
     def check_objects(self, ids: list[int]) -> None:
         waiting = dict.fromkeys(ids)
-        query = "SELECT id, kind, data FROM object WHERE id BETWEEN ? AND ?"
+        query = "SELECT id, kind, size, data FROM object WHERE id BETWEEN ? AND ?"
         try:
-            for id, kind, data in self.connection.execute(query, (ids[0], ids[-1])):
-                self.check_object(id, kind, data)
+            for id, kind, size, data in self.connection.execute(query, (ids[0], ids[-1])):
+                self.check_object(id, kind, size, data)
                 waiting.pop(id, None)
         except sqlite3.DatabaseError:
             for id in waiting:
                 self.check_object_alone(id)
 
     def check_object_alone(self, id: int) -> None:
-        query = "SELECT id, kind, data FROM object WHERE id = ?"
+        query = "SELECT id, kind, size, data FROM object WHERE id = ?"
         try:
             for row in self.connection.execute(query, (id,)):
                 self.check_object(*row)
         except sqlite3.DatabaseError as error:
             self.add("unreadable", self.names[id], str(error))
 
-    def check_object(self, id: int, kind: object, data: object) -> None:
+    def check_object(self, id: int, kind: object, size: object, data: object) -> None:
         name = self.names.get(id)
         if name is None:
             return  # reported with those whose name is lost
         stored = None
-        if isinstance(data, bytes) and kind in {0, 1}:
-            stored = restore(name, KINDS[int(kind == 1)], data)
+        if isinstance(data, bytes) and isinstance(size, int) and kind in {0, 1}:
+            stored = unpack(name, KINDS[int(kind == 1)], size, data)
         if stored is None:
             self.add("damaged", name, "its bytes are not those that were written")
         else:

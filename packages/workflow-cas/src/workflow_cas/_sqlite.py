@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, suppress
-from dataclasses import dataclass
+from contextlib import aclosing, asynccontextmanager, closing, nullcontext
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -13,10 +12,9 @@ import anyio
 from anyio import from_thread, to_thread
 
 from workflow_cas._database import Connections, Durability
-from workflow_cas._errors import StoreError, StoreFull
 from workflow_cas._inspect import check_pages, collect, verify
 from workflow_cas._objects import RefMove, Stored
-from workflow_cas._rows import apply, data_version, find, read_object, read_ref, read_refs
+from workflow_cas._rows import data_version, find, read_object, read_ref, read_refs
 from workflow_cas._sqlite_errors import typed_errors
 from workflow_cas._store import (
     GcReport,
@@ -27,6 +25,7 @@ from workflow_cas._store import (
     only_one,
     ref_changes,
 )
+from workflow_cas._writer import Writer
 from workflow_protocol import Hash
 
 T = TypeVar("T")
@@ -64,21 +63,12 @@ async def open_store(
         path, durability=durability, read_only=read_only, busy_timeout_s=busy_timeout_s
     )
     await to_thread.run_sync(connections.open)
+    store = SqliteStore(connections)
     try:
-        yield SqliteStore(connections)
+        yield store
     finally:
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(connections.close)
-
-
-@dataclass(slots=True, eq=False)
-class _Commit:
-    """A commit on its way: `done` once it is written or refused, with `error` if refused."""
-
-    objects: Sequence[Stored]
-    moves: Sequence[RefMove]
-    done: bool = False
-    error: StoreError | None = None
+            await store.close()
 
 
 class _RefState(NamedTuple):
@@ -94,12 +84,15 @@ class SqliteStore(Store):
     def __init__(self, connections: Connections) -> None:
         self.path = connections.path
         self._connections = connections
-        self._writing = anyio.Lock()
-        self._queue: list[_Commit] = []
+        self._writer = Writer(connections, self._tell_watchers)
         # Threads of its own: a store must go on while tools keep the shared ones busy.
         self._read_threads = anyio.CapacityLimiter(_READERS)
-        self._write_thread = anyio.CapacityLimiter(1)
         self._watchers: set[anyio.Event] = set()
+
+    async def close(self) -> None:
+        """Write what waits and close the file."""
+        await self._writer.close()
+        await to_thread.run_sync(self._connections.close)
 
     async def get(self, hash: Hash) -> Stored:
         return (await self.get_many([hash]))[0]
@@ -112,17 +105,7 @@ class SqliteStore(Store):
 
     async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
         check_moves(moves)
-        mine = _Commit(objects, moves)
-        self._queue.append(mine)
-        try:
-            async with self._writing:
-                if not mine.done:  # nobody took it along while this waited
-                    await self._write_queue()
-        finally:
-            with suppress(ValueError):  # cancelled while it waited
-                self._queue.remove(mine)
-        if mine.error is not None:
-            raise mine.error
+        await self._writer.commit(objects, moves)
 
     async def ref(self, name: str) -> Hash | None:
         return await self._read(lambda connection: read_ref(connection, name))
@@ -153,8 +136,11 @@ class SqliteStore(Store):
         def run() -> GcReport:
             with self._connections.session() as connection:
                 check_pages(connection)
-            # One transaction: no process can write between the marking and the removal.
-            with self._connections.session(write=not dry_run) as connection:
+            # One transaction: nobody can write between the marking and the removal.
+            with (
+                nullcontext() if dry_run else self._writer.alone,
+                self._connections.session(write=not dry_run) as connection,
+            ):
                 return collect(
                     connection,
                     from_thread.check_cancelled,
@@ -162,10 +148,7 @@ class SqliteStore(Store):
                     dry_run=dry_run,
                 )
 
-        if dry_run:
-            return await to_thread.run_sync(run, limiter=self._read_threads)
-        async with self._writing:
-            return await to_thread.run_sync(run, limiter=self._write_thread)
+        return await to_thread.run_sync(run, limiter=self._read_threads)
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
@@ -174,36 +157,9 @@ class SqliteStore(Store):
 
         return await to_thread.run_sync(run, limiter=self._read_threads)
 
-    async def _write_queue(self) -> None:
-        """Write all that waits, in one go. Once begun, it is carried through."""
-        batch, self._queue = self._queue, []
-        try:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._write, batch, limiter=self._write_thread)
-        finally:
-            for commit in batch:
-                if not commit.done:  # no thread could be had, or a bug: nobody must believe it
-                    commit.error = StoreError("the commit failed, nothing of it was written")
-                    commit.done = True
-        if any(commit.moves for commit in batch):
-            for watcher in self._watchers:
-                watcher.set()
-
-    def _write(self, batch: Sequence[_Commit]) -> None:
-        try:
-            with self._connections.writer() as connection:
-                for commit in batch:
-                    commit.error = apply(connection, commit.objects, commit.moves)
-        except StoreError as error:
-            # Lack of room, or an object too large, may be due to one of them: each is tried alone.
-            if len(batch) > 1 and type(error) in {StoreFull, StoreError}:
-                for commit in batch:
-                    self._write([commit])
-                return
-            for commit in batch:
-                commit.error = error
-        for commit in batch:
-            commit.done = True
+    def _tell_watchers(self) -> None:
+        for watcher in self._watchers:
+            watcher.set()
 
     async def _changes(
         self, connection: sqlite3.Connection, prefix: str, state: _RefState

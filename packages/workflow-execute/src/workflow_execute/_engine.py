@@ -367,9 +367,8 @@ class Engine:
     async def _mark_stopped(self, thread_id: ThreadId, signal: Signal) -> None:
         """Record the end of a thread that nobody runs."""
         stored = await read_thread(self.store, thread_id)
-        moves = await self._signals.removal(thread_id)
         if stored.status.state == "completed":
-            await self.store.commit([], moves)
+            await self._signals.remove_with(thread_id, lambda moves: self.store.commit([], moves))
             raise ThreadNotResumable(f"thread {thread_id} is completed")
         place = stored.status.place
         paused = StatusRecord(
@@ -382,7 +381,9 @@ class Engine:
         )
         status = cancelled(place=place) if signal == "cancel" else node("status", paused)
         move = RefMove(thread_ref(thread_id, "status"), stored.status_hash, status.hash)
-        await self.store.commit([status], [move, *moves])
+        await self._signals.remove_with(
+            thread_id, lambda moves: self.store.commit([status], [move, *moves])
+        )
         if signal == "cancel":
             await cancel_below(self.store, thread_id)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -37,6 +38,10 @@ Note = Callable[[Event], Awaitable[None]]
 Asker = Callable[[str, Question], Awaitable[Answer | None]]
 """Asks a person at once: the key and the question; `None` if nobody answers now."""
 
+
+QUICK_READ_S = 0.01
+"""A read that took less than this isn't worth a commit of its own: its result is written with the
+next record, and is read again if the process dies in between."""
 
 _ADVICE = "resume with the model, tools and prompts it began with, or begin the turn anew (fresh)"
 
@@ -82,6 +87,7 @@ class TurnRecords:
 class _Pending:
     record: TurnRecord
     objects: tuple[Stored, ...]
+    awaited: bool
     written: bool = False
     error: StoreError | None = None
 
@@ -107,7 +113,7 @@ class TurnWriter:
         Raises:
             StoreError: it could not be written, and is not.
         """
-        mine = _Pending(record, objects)
+        mine = _Pending(record, objects, awaited=True)
         self._queue.append(mine)
         with anyio.CancelScope(shield=True):
             if wait:
@@ -118,8 +124,26 @@ class TurnWriter:
         if mine.error is not None:
             raise mine.error
 
-    async def _write_queue(self) -> None:
-        batch, self._queue = self._queue, []
+    def put_off(self, record: TurnRecord, *objects: Stored) -> None:
+        """Write a record with the next one that is appended, or when the turn ends."""
+        self._queue.append(_Pending(record, objects, awaited=False))
+
+    async def flush(self) -> None:
+        """Write what was put off.
+
+        Raises:
+            StoreError: it could not be written, and is put off still.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                if self._queue and (error := await self._write_queue()) is not None:
+                    raise error
+
+    def rest(self) -> tuple[list[Stored], Hash | None]:
+        """What was put off, for the commit that ends the turn, and the last record with it."""
+        return self._chained(self._queue)
+
+    def _chained(self, batch: Sequence[_Pending]) -> tuple[list[Stored], Hash | None]:
         objects: list[Stored] = []
         last = self.last
         for each in batch:
@@ -127,15 +151,22 @@ class TurnWriter:
             turn = node("turn", record, [h for h in (last, *(o.hash for o in each.objects)) if h])
             objects += [*each.objects, turn]
             last = turn.hash
+        return objects, last
+
+    async def _write_queue(self) -> StoreError | None:
+        batch, self._queue = self._queue, []
+        objects, last = self._chained(batch)
         try:
             await self._store.commit(objects, [RefMove(self._ref, self.last, last)])
         except StoreError as error:
+            self._queue = [each for each in batch if not each.awaited] + self._queue
             for each in batch:
                 each.error = error
-            return
+            return error
         self.last = last
         for each in batch:
             each.written = True
+        return None
 
 
 class StoreJournal:
@@ -180,8 +211,20 @@ class StoreJournal:
 
     @property
     def last(self) -> Hash | None:
-        """The newest record."""
+        """The newest record on disk."""
         return self._writer.last
+
+    def rest(self) -> tuple[list[Stored], Hash | None]:
+        """What waits for the next record, for the commit of the step, and the last of it all."""
+        return self._writer.rest()
+
+    async def flush(self) -> None:
+        """Write what waits for the next record: the turn ends without a step.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        await self._writer.flush()
 
     @property
     def pending(self) -> Mapping[str, Question]:
@@ -214,6 +257,7 @@ class StoreJournal:
             raise OutcomeUnknown(key)
         record = self._describe(key, effect, digest, request)
         reserved = self._reserve(metered) if metered is not None else None
+        began_s = time.monotonic()
         try:
             if effect is Effect.UNSAFE:
                 await self._append(key, "intent", effect=effect, digest=record.digest)
@@ -229,7 +273,11 @@ class StoreJournal:
                 record, charged_tokens=charged.tokens, charged_micros=charged.micros
             )
         record, objects = with_result(record, encode(value))
-        await self._writer.append(record, *objects, wait=self._performing > 0)
+        free = effect is Effect.READ and metered is None and request is None
+        if free and time.monotonic() - began_s < QUICK_READ_S:
+            self._writer.put_off(record, *objects)
+        else:
+            await self._writer.append(record, *objects, wait=self._performing > 0)
         return value
 
     async def ask(self, key: str, question: Question) -> Answer:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
+import msgspec
 
 from workflow_cas import RefMove, Store, StoreError, content, node
 from workflow_execute._budget import Budget, Limits, Spent
@@ -260,8 +261,10 @@ class Run:
             self._journal.add(abandoned)
         self._children = dict.fromkeys(children_in(attempts))
         self._ran_before_ms = sum(step.record.elapsed_ms for step in stored.steps)
-        leftover = await self._around.signals.removal(stored.thread_id)
-        await self._set_status(StatusRecord(state="running", at_ms=now_ms()), leftover)
+        running = StatusRecord(state="running", at_ms=now_ms())
+        await self._around.signals.remove_with(
+            stored.thread_id, lambda moves: self._set_status(running, moves)
+        )
 
     async def to_the_end(self) -> ThreadResult:
         """Run until the thread ends in one of its states, and record which."""
@@ -339,10 +342,12 @@ class Run:
     async def _commit(self, step: RoleStep) -> None:
         """Write the step, publish it as the head and close the turn: one transaction."""
         role = self._workflow.definition.role(step.role)
-        step = replace(step, child_threads=tuple(self._children))
+        if self._children:
+            step = msgspec.structs.replace(step, child_threads=tuple(self._children))
         assert self._head is not None  # begin or take_up came first
         value, words = content(encode_value(role, step.meta)[0]), content(step.content)
-        turn, charged = self._journal.last, self._journal.charged
+        rest, turn = self._journal.rest()
+        on_disk, charged = self._journal.last, self._journal.charged
         below = [await self._store.ref(thread_ref(each, "head")) for each in self._children]
         known = (self._head, value.hash, words.hash, turn, *below)
         refs = list(dict.fromkeys(h for h in known if h))
@@ -363,10 +368,10 @@ class Run:
         )
         state = node("state", record, refs)
         moves = [self._move("head", self._head, state.hash)]
-        if turn is not None:
-            moves.append(self._move("turn", turn, None))
+        if on_disk is not None:
+            moves.append(self._move("turn", on_disk, None))
         with anyio.CancelScope(shield=True):  # so that memory and store agree
-            await self._store.commit([value, words, state], moves)
+            await self._store.commit([value, words, *rest, state], moves)
             self._head = state.hash
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, step))
         self._ran_before_ms += record.elapsed_ms
@@ -446,8 +451,13 @@ class Run:
         return "" if role is None else role.name
 
     async def _end(self, status: StatusRecord) -> None:
-        removal = await self._around.signals.removal(self._ctx.thread_id) if self._signal else []
-        await self._set_status(status, removal)
+        await self._journal.flush()
+        if self._signal is None:
+            await self._set_status(status)
+        else:
+            await self._around.signals.remove_with(
+                self._ctx.thread_id, lambda moves: self._set_status(status, moves)
+            )
         if status.state == "cancelled" and self._children:
             await cancel_below(self._store, self._ctx.thread_id)
         await self._note(

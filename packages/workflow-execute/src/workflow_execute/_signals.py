@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import anyio
@@ -72,11 +72,21 @@ class Signals:
         except RefConflict:
             return  # somebody else signals at the same moment
 
-    async def removal(self, thread_id: ThreadId) -> list[RefMove]:
-        """The move that takes away a signal that is left over or was followed."""
+    async def remove_with(
+        self, thread_id: ThreadId, commit: Callable[[list[RefMove]], Awaitable[None]]
+    ) -> None:
+        """Commit with the move that takes away a signal that is left over or was followed.
+
+        Whoever sends it sends it again until the thread ends, perhaps at this moment.
+        """
         name = _PREFIX + thread_id
-        found = await self._store.ref(name) if self._watch else None
-        return [RefMove(name, found, None)] if found is not None else []
+        while True:
+            found = await self._store.ref(name) if self._watch else None
+            try:
+                return await commit([RefMove(name, found, None)] if found is not None else [])
+            except RefConflict as conflict:
+                if conflict.name != name:
+                    raise
 
     async def _lead(self) -> None:
         async with self._store.watch(_PREFIX) as moves:

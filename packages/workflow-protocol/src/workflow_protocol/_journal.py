@@ -7,9 +7,10 @@ may not. `Journal.run` performs an effect the first time and returns the recorde
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from workflow_protocol._errors import Suspended
 from workflow_protocol._events import Event
@@ -30,8 +31,7 @@ class Effect(StrEnum):
     """Must not happen twice: it is never done again by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Something only a person can decide."""
 
     text: str
@@ -39,8 +39,7 @@ class Question:
     """What exactly is decided on, such as a command with its arguments."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What the person decided."""
 
     approved: bool
@@ -50,8 +49,7 @@ class Answer:
     """For a call that was asked about: a JSON object to run it with instead."""
 
 
-@dataclass(frozen=True, kw_only=True)  # with slots, `Metered[int](…)` can't be called
-class Metered(Generic[T]):
+class Metered(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """What a model call may use and has used, for the limits of its thread."""
 
     model: str
@@ -78,7 +76,8 @@ class Journal(Protocol):
     ) -> T:
         """Perform once and record; return the recorded result ever after.
 
-        The result is on disk before this returns. Nothing is recorded when `perform` raises.
+        The result is on disk before this returns; that of a quick `READ` which costs nothing at
+        the latest with the next record. Nothing is recorded when `perform` raises.
 
         Args:
             key: unique within the role's turn and the same each time the turn is carried out,

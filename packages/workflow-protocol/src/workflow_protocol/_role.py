@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+import msgspec
 from typing_extensions import TypeForm
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RoleDefinition(Generic[T]):
+class RoleDefinition(msgspec.Struct, Generic[T], frozen=True, kw_only=True, eq=False):
     """A role: what it is told and the type of what it must give. Also the handle to its steps.
 
     Two definitions are the same only if they are the same object.
@@ -57,10 +56,9 @@ def _no_overrides() -> Mapping[str, AdapterFn]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterBinding:
+class AdapterBinding(msgspec.Struct, frozen=True, kw_only=True):
     """Which adapter carries out which role."""
 
     adapter: AdapterFn
-    overrides: Mapping[str, AdapterFn] = field(default_factory=_no_overrides)
+    overrides: Mapping[str, AdapterFn] = msgspec.field(default_factory=_no_overrides)
     """By role name; roles that are not named here use `adapter`."""

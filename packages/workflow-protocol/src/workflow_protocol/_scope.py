@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from workflow_protocol._events import Event
 from workflow_protocol._journal import Answer, Effect, Journal, Metered, Question
@@ -12,8 +13,7 @@ from workflow_protocol._journal import Answer, Effect, Journal, Metered, Questio
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ScopedJournal:
+class ScopedJournal(msgspec.Struct, frozen=True):
     """Puts `<name>/` before each key, so that two loops in one turn don't share their keys."""
 
     inner: Journal

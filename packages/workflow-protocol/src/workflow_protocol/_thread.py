@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NewType, TypeVar, cast
 
+import msgspec
+
 from workflow_protocol._journal import DirectJournal, Journal
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._scope import ScopedJournal
@@ -20,8 +22,7 @@ ThreadId = NewType("ThreadId", str)
 """A ULID: 26 characters that sort by time of creation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartStep:
+class StartStep(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of a thread."""
 
     prompt: str
@@ -32,8 +33,7 @@ class StartStep:
     """The state of the parent thread from which this child thread was started."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleStep:
+class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     """One finished turn of a role."""
 
     role: str
@@ -47,7 +47,7 @@ class RoleStep:
     refs: tuple[Hash, ...] = ()
     child_threads: tuple[ThreadId, ...] = ()
     """The threads that the turn started, in this order, also those of an abandoned attempt."""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     """What the turn's own model calls took; those of child threads are in their steps."""
 
     @property
@@ -56,8 +56,7 @@ class RoleStep:
         return self.child_threads[-1] if self.child_threads else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """How a thread ended. `return_code`: 0 done, 1 failed, 130 cancelled, others are yours.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Token counts of model calls."""
+"""What model calls took: tokens, and what the provider says they cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens that some model calls took, and how many calls did not say."""
+    """Tokens and costs of some model calls, and how many calls did not say."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -15,6 +15,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     calls: int = 0
     unknown_calls: int = 0
     """Calls whose usage the provider left out: they are in `calls`, but in no token count."""
+    cost_micros: int | None = None
+    """What the provider says that all these calls cost, in millionths of its currency (US dollars
+    at OpenRouter). `None` where it doesn't say so of each of them."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -23,4 +26,12 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             calls=self.calls + other.calls,
             unknown_calls=self.unknown_calls + other.unknown_calls,
+            cost_micros=self._cost_with(other),
         )
+
+    def _cost_with(self, other: Usage) -> int | None:
+        if not self.calls or not other.calls:  # no calls, no cost
+            return self.cost_micros if self.calls else other.cost_micros
+        if self.cost_micros is None or other.cost_micros is None:
+            return None
+        return self.cost_micros + other.cost_micros

@@ -25,8 +25,7 @@ Role = RoleDefinition[Any]
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """A named question about the thread. `check` is pure and synchronous: replay asks it again.
 
     Raises:
@@ -53,8 +52,7 @@ class Condition:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(msgspec.Struct, frozen=True):
     """Go `to` a role or `END`, `when` the condition holds; without one it always holds."""
 
     to: Role | str

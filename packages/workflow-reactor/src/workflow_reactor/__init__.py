@@ -22,6 +22,9 @@ from workflow_reactor._http import (
     HttpLlm,
     create_llm_fn,
 )
+from workflow_reactor._json_schema import (
+    map_schemas,
+)
 from workflow_reactor._json_text import (
     NotOneValue,
     find_json,
@@ -111,6 +114,7 @@ __all__ = [
     "create_thread_reactor",
     "find_json",
     "make_call",
+    "map_schemas",
     "open_llm",
     "read_reply",
     "response_format",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -36,8 +35,7 @@ class MessageBody(msgspec.Struct):
     function_call: msgspec.Raw = _ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class CallBody:
+class CallBody(msgspec.Struct, frozen=True):
     """A native call as it came."""
 
     name: object
@@ -46,8 +44,7 @@ class CallBody:
     id: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyBody:
+class ReplyBody(msgspec.Struct, frozen=True):
     """What a reply is read from."""
 
     message: MessageBody

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -11,8 +10,7 @@ MAX_QUOTE = 2_000
 _MAX_DEPTH = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBody:
+class ErrorBody(msgspec.Struct, frozen=True):
     """What an error body says."""
 
     message: str = ""

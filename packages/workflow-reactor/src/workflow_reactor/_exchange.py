@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
 import httpx
+import msgspec
 
 from workflow_reactor._errors import ProviderConfigError
 from workflow_reactor._faults import ProviderFault, fault_of_exception
@@ -18,8 +18,7 @@ _CLOSE_GRACE_S = 1.0
 Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpReply:
+class HttpReply(msgspec.Struct, frozen=True):
     """A whole reply, whatever its status."""
 
     status: int
@@ -35,7 +34,7 @@ class Exchange:
         send: sends a request and returns as soon as the reply's headers are there.
 
     Raises:
-        ProviderConfigError: the base URL can't be called.
+        ProviderConfigError: the base URL can't be called, or the key can't be sent.
     """
 
     def __init__(self, provider: LlmProvider, send: Send) -> None:
@@ -132,8 +131,8 @@ def _headers(provider: LlmProvider) -> dict[str, str]:
         "accept-encoding": "gzip",
         "user-agent": "united-workforce",
     }
-    if provider.api_key:
-        headers["authorization"] = f"Bearer {provider.api_key.reveal()}"
+    if key := provider.revealed_key():
+        headers["authorization"] = f"Bearer {key}"
     return headers
 
 

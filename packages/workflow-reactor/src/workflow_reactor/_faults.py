@@ -6,10 +6,10 @@ import email.utils
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import httpx
+import msgspec
 
 from workflow_reactor._error_body import ErrorBody, read_error, read_error_body
 
@@ -61,8 +61,7 @@ _TRANSIENT_WORDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderFault:
+class ProviderFault(msgspec.Struct, frozen=True, kw_only=True):
     """One failed request, sorted."""
 
     kind: FaultKind
@@ -74,7 +73,7 @@ class ProviderFault:
 
     def without(self, secret: str) -> ProviderFault:
         """The same with a secret taken out of its words."""
-        return replace(
+        return msgspec.structs.replace(
             self,
             message=without_secret(self.message, secret),
             provider_message=without_secret(self.provider_message, secret),

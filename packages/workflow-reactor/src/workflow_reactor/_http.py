@@ -6,7 +6,7 @@ import functools
 import ssl
 import urllib.request
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import urlsplit
 
 import anyio
@@ -98,31 +98,38 @@ class HttpLlm:
 
     @asynccontextmanager
     async def session(self, note: Note | None = None) -> AsyncGenerator[LlmFn]:
-        """Open a transport for one role's turn and close it at the end.
+        """Give a model for one role's turn.
 
-        Raises:
-            ProviderConfigError: nothing can be sent with these settings.
+        Its transport is opened, and its key asked for, by the first request: a turn that is only
+        replayed sends nothing and needs neither. What is wrong with the settings shows there.
         """
-        if self._client is not None:
-            if self._client.is_closed:
-                raise ProviderConfigError("the HTTP client that was given is closed")
-            send = functools.partial(self._client.send, stream=True, follow_redirects=False)
-            yield _Session(self.provider, Exchange(self.provider, send), note, self._sleep)
-            return
-        transport = _transport(self.provider.base_url)
-        async with transport:
-            exchange = Exchange(self.provider, transport.handle_async_request)
-            yield _Session(self.provider, exchange, note, self._sleep)
+        async with AsyncExitStack() as stack:
+            yield _Session(self.provider, lambda: self._exchange(stack), note, self._sleep)
+
+    def _exchange(self, stack: AsyncExitStack) -> Exchange:
+        if self._client is None:
+            transport = _transport(self.provider.base_url)
+            stack.push_async_callback(transport.aclose)
+            return Exchange(self.provider, transport.handle_async_request)
+        if self._client.is_closed:
+            raise ProviderConfigError("the HTTP client that was given is closed")
+        send = functools.partial(self._client.send, stream=True, follow_redirects=False)
+        return Exchange(self.provider, send)
 
 
 class _Session:
     def __init__(
-        self, provider: LlmProvider, exchange: Exchange, note: Note | None, sleep: Sleep
+        self,
+        provider: LlmProvider,
+        open_exchange: Callable[[], Exchange],
+        note: Note | None,
+        sleep: Sleep,
     ) -> None:
         self.profile = provider.profile
         self.frame = _framer(provider).frame
         self._provider = provider
-        self._exchange = exchange
+        self._open_exchange = open_exchange
+        self._exchange: Exchange | None = None
         self._note = note
         self._sleep = sleep
 
@@ -134,11 +141,12 @@ class _Session:
         *,
         round: int = 0,
     ) -> AssistantMessage:
+        exchange = self._exchange = self._exchange or self._open_exchange()
         frame = self.frame(tools, options)
         body = messages.body(frame) if isinstance(messages, Conversation) else frame.body(messages)
         attempt, waited_s = 1, 0.0
         while True:
-            answer = await self._exchange.post(body)
+            answer = await exchange.post(body)
             reply = self._read(answer, round, tools) if isinstance(answer, HttpReply) else answer
             if isinstance(reply, AssistantMessage):
                 return reply

@@ -33,7 +33,11 @@ _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperti
 
 
 def map_schemas(node: JsonObject, apply: Callable[[JsonObject], Any]) -> JsonObject:
-    """The same schema with each schema directly below it replaced by what `apply` makes of it."""
+    """The same schema with each schema directly below it replaced by what `apply` makes of it.
+
+    Names of properties are no keywords, and what stands under `const`, `enum`, `default` and
+    `examples` is data: it stays as it is, even where it looks like a schema.
+    """
     return {key: _mapped(key, value, apply) for key, value in node.items()}
 
 

@@ -58,7 +58,11 @@ class LlmSource(Protocol):
     """Something that opens a model for a while, such as one role's turn."""
 
     def session(self, note: Note | None = None) -> AbstractAsyncContextManager[LlmFn]:
-        """Open connections for one thread's use; `note` hears of retries."""
+        """Give a model for one role's turn; `note` hears of retries.
+
+        Best is to connect with the first request: a turn that is only replayed sends none, and then
+        needs no network and no key.
+        """
         ...
 
 

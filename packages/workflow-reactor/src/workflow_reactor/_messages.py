@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -22,8 +22,7 @@ _NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 Finish = Literal["stop", "tool_calls", "length", "refused", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """One message of a conversation as the provider gets it."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -52,14 +51,13 @@ class ToolCall:
     provider_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssistantMessage:
+class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A model's reply, whatever shape it came in."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     finish: Finish = "stop"
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     reasoning: str = ""
     message: Message
     """What is sent back as the assistant's turn: valid for the strictest endpoint."""

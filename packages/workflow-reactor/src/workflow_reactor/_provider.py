@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -18,22 +18,38 @@ ForcedToolChoice = Literal["named", "required", "none"]
 
 
 class Secret:
-    """A string that no `repr`, log or error shows. `reveal()` gives it."""
+    """A string that no `repr`, log or error shows. `reveal()` gives it.
 
-    __slots__ = ("_value",)
+    Args:
+        value: the string, or a function that finds it (in the environment, a keyring …). That is
+            called when something is sent for the first time, so a replay needs no key.
+    """
 
-    def __init__(self, value: str) -> None:
+    __slots__ = ("_found", "_value")
+
+    def __init__(self, value: str | Callable[[], str]) -> None:
         self._value = value
+        self._found = value if isinstance(value, str) else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether `reveal` has nothing to call any more."""
+        return self._found is not None
 
     def reveal(self) -> str:
-        """The secret itself: for the one place that sends it."""
-        return self._value
+        """The secret itself: for the one place that sends it.
+
+        Whatever the function that finds it raises, this raises.
+        """
+        if self._found is None:
+            self._found = self._value if isinstance(self._value, str) else self._value()
+        return self._found
 
     def __repr__(self) -> str:
-        return "Secret('…')" if self._value else "Secret('')"
+        return "Secret('')" if self._value == "" else "Secret('…')"
 
     def __bool__(self) -> bool:
-        return bool(self._value)
+        return self._value != ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._value == self._value
@@ -104,13 +120,24 @@ class LlmProvider:
             raise ProviderConfigError(
                 f"base_url {self.base_url!r} is not an http(s) URL; it looks like 'https://host/v1'"
             )
-        if not _HEADER_SAFE.fullmatch(self.api_key.reveal()):
+        if self.api_key.is_known:
+            self.revealed_key()
+        if not self.model:
+            raise ProviderConfigError(f"no model is named for {self.base_url!r}")
+
+    def revealed_key(self) -> str:
+        """The API key, which a header can carry.
+
+        Raises:
+            ProviderConfigError: it can't.
+        """
+        key = self.api_key.reveal()
+        if not _HEADER_SAFE.fullmatch(key):
             raise ProviderConfigError(
                 f"the API key for {self.base_url!r} has spaces, line ends or other characters "
                 "that no header can carry; set it again"
             )
-        if not self.model:
-            raise ProviderConfigError(f"no model is named for {self.base_url!r}")
+        return key
 
     def with_profile(self, **changes: Any) -> LlmProvider:
         """The same provider with some of its profile changed."""

@@ -8,10 +8,10 @@ reply of JSON that fits the schema, and it knows no guards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import anyio
+import msgspec
 from typing_extensions import TypeForm
 
 from workflow_protocol import (
@@ -38,8 +38,7 @@ async def no_tools(call: ToolCall, ctx: ThreadContext) -> str:
     raise WorkflowError(f"{call.name!r} has no handler")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadReactorConfig:
+class ThreadReactorConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What stays the same over all calls of a reactor."""
 
     llm: LlmFn | LlmSource
@@ -99,15 +98,13 @@ def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
     return reactor
 
 
-@dataclass(frozen=True, slots=True)
-class _Found(Generic[T]):
+class _Found(msgspec.Struct, Generic[T], frozen=True):
     """The value, in a box, as it may be any value at all."""
 
     value: T
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn(Generic[T]):
+class _Turn(msgspec.Struct, Generic[T], frozen=True):
     """One call of a reactor: how replies are taken in."""
 
     thread: ThreadContext

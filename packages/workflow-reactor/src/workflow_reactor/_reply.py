@@ -7,6 +7,7 @@ handled by the retry layer), or the model wrote something odd (kept as text, or 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -129,14 +130,25 @@ def _usage(usage: object) -> Usage:
     found = cast("dict[str, Any]", usage)
     tokens_in = _count(found, "prompt_tokens", "input_tokens")
     tokens_out = _count(found, "completion_tokens", "output_tokens")
+    cost = _cost_micros(found.get("cost"))
     if tokens_in is None or tokens_out is None:
-        return Usage(calls=1, unknown_calls=1)
+        return Usage(calls=1, unknown_calls=1, cost_micros=cost)
     details = found.get("prompt_tokens_details")
     cached = _count(cast("dict[str, Any]", details), "cached_tokens") if details else None
     cached = cached or _count(found, "prompt_cache_hit_tokens", "cache_read_input_tokens")
     return Usage(
-        input_tokens=tokens_in, output_tokens=tokens_out, cached_tokens=cached or 0, calls=1
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        cached_tokens=cached or 0,
+        calls=1,
+        cost_micros=cost,
     )
+
+
+def _cost_micros(cost: object) -> int | None:
+    """OpenRouter's `usage.cost`, a number of US dollars, rounded up."""
+    known = type(cost) in {int, float} and 0 <= cast("float", cost) < 2**32
+    return math.ceil(round(cast("float", cost) * 1_000_000, 3)) if known else None
 
 
 def _count(data: object, *keys: str) -> int | None:

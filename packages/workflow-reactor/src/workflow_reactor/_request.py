@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,8 +16,7 @@ from workflow_reactor._tools import ToolDefinition
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestOptions:
+class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What one request asks for beside messages and tools."""
 
     tool_choice: str | None = None
@@ -30,8 +28,7 @@ class RequestOptions:
 NO_OPTIONS = RequestOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """What stands around the messages of a request body."""
 
     head: bytes

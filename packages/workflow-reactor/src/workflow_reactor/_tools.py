@@ -35,6 +35,9 @@ class ToolDefinition:
     """Unless it says otherwise, a tool must not run twice."""
     timeout_s: float | None = 300.0
     """Seconds that one call may take; `None` for no limit."""
+    ask_if_unknown: bool = False
+    """Where a crash leaves the outcome of a call unknown, a person says whether it runs again;
+    otherwise the model is told to check."""
     pollable: bool = False
     """The same call with the same result is normal: no sign of going in circles."""
     max_result_chars: int | None = None
@@ -81,7 +84,15 @@ class ToolDefinition:
             call = replace(call, arguments=arguments)
         if self.validated:
             return call
-        faults = self._check(msgspec.json.decode(arguments))
+        return self._checked(call)
+
+    def receive_from_person(self, call: ToolCall) -> ToolCall:
+        """As `receive`, checked also where the handler checks: its words would reach the model."""
+        received = self.receive(call)
+        return received if received.fault or not self.validated else self._checked(received)
+
+    def _checked(self, call: ToolCall) -> ToolCall:
+        faults = self._check(msgspec.json.decode(call.arguments))
         return replace(call, fault=_words(faults)) if faults else call
 
     @cached_property
