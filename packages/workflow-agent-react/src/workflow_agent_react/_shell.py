@@ -32,6 +32,25 @@ _WATCH_S = 0.02
 _MAX_COMMAND_BYTES = 100_000  # Linux takes 128 KiB in one argument (MAX_ARG_STRLEN)
 _SUPERVISE = Path(__file__).with_name("_supervise.py")
 
+# In a sandbox all processes die with its first one, so a shell is enough, which starts in 1 ms
+# where the supervisor takes 13. Both scripts wait for the end of standard input. The inner one ends
+# everything in the sandbox. The outer one is for a command that kills the inner one. It waits,
+# because a bwrap that is killed while it starts leaves a half-made sandbox behind. Input is kept as
+# descriptor 3, for a shell gives what it runs in the background an empty one.
+_INSIDE = """
+exec 3<&0 </dev/null
+( (read -r _ <&3; kill -s KILL -- -1) >/dev/null 2>&1 & )
+exec "$@" 3<&-
+"""
+_OUTSIDE = """
+exec 3<&0
+(read -r _ <&3; sleep 1; kill -s KILL 0) >/dev/null 2>&1 &
+"$@" 3<&-
+code=$?
+kill -s KILL $! 2>/dev/null
+exit $code
+"""
+
 
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """How commands run."""
@@ -56,7 +75,8 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         sandboxed, words = await to_thread.run_sync(use_sandbox, self.sandbox)
         line = ["/bin/sh", "-c", command]
         if sandboxed:
-            line = sandbox_command(workspace, line, readable=self.readable)
+            inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
+            line = sandbox_command(workspace, inside, readable=self.readable)
         ran = await run_command(
             line,
             cwd=workspace,
@@ -109,7 +129,8 @@ async def run_command(
     """Run a command and, on every way out, kill whatever is left of it.
 
     Args:
-        adopt: look after processes that leave the session; not needed inside a sandbox.
+        adopt: look after processes that leave the session; not needed where the command is a
+            sandbox with processes of its own.
 
     Raises:
         ToolError: it could not be started.
@@ -141,7 +162,8 @@ async def run_command(
 async def _start(
     command: Sequence[str], *, cwd: Path, env: Mapping[str, str], adopt: bool
 ) -> Process:
-    supervised = [sys.executable, "-I", "-S", str(_SUPERVISE), *(["--adopt"] if adopt else [])]
+    outside = ["/bin/sh", "-c", _OUTSIDE, "sh"]
+    supervised = [sys.executable, "-I", "-S", str(_SUPERVISE)] if adopt else outside
     process: Process | None = None
     try:
         # A start that is cancelled half-way kills the supervisor, which then can't do its work.
@@ -162,7 +184,7 @@ async def _start(
 
 
 async def _end(process: Process, output: HeadAndTail) -> None:
-    """Let go of the lifeline; the supervisor kills everything and ends, which ends the output."""
+    """Let go of the lifeline; its other end kills everything and ends, which ends the output."""
     assert process.stdin is not None
     await process.stdin.aclose()
     await _watch(process)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 
-from workflow_cas import MemoryStore, RefConflict, RefMove, Store, node
+from workflow_cas import MemoryStore, RefConflict, RefMove, Store
 from workflow_execute._branch import commit_branch
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, ThreadNotResumable
@@ -16,13 +16,13 @@ from workflow_execute._host import Host
 from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._journal import Asker, StoreJournal, TurnRecords, TurnWriter
 from workflow_execute._locks import owning
-from workflow_execute._records import ShownState, StatusRecord, TurnRecord
+from workflow_execute._records import ShownState, TurnRecord
 from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
 from workflow_execute._run import Observer, Run, Surroundings, ThreadResult, context_of
 from workflow_execute._signals import Signal, Signals
 from workflow_execute._supervisor import SupervisorFn
 from workflow_execute._threads import StoredThread, read_thread, read_turn, thread_ref
-from workflow_execute._tree import cancel_below, cancelled, read_lineage, read_tree
+from workflow_execute._tree import cancel_below, read_lineage, read_tree, stopped_status
 from workflow_execute._workflow import Workflow
 from workflow_protocol import (
     Answer,
@@ -370,16 +370,7 @@ class Engine:
         if stored.status.state == "completed":
             await self._signals.remove_with(thread_id, lambda moves: self.store.commit([], moves))
             raise ThreadNotResumable(f"thread {thread_id} is completed")
-        place = stored.status.place
-        paused = StatusRecord(
-            state="suspended",
-            at_ms=now_ms(),
-            return_code=1,
-            summary="paused",
-            cause="paused",
-            place=place,
-        )
-        status = cancelled(place=place) if signal == "cancel" else node("status", paused)
+        status = await stopped_status(self.store, stored, signal)
         move = RefMove(thread_ref(thread_id, "status"), stored.status_hash, status.hash)
         await self._signals.remove_with(
             thread_id, lambda moves: self.store.commit([status], [move, *moves])

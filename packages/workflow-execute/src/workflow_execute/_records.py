@@ -25,7 +25,7 @@ ShownState = ThreadState | Literal["interrupted"]
 """`interrupted` is a thread that was running when its process died."""
 Cause = Literal["", "question", "limit", "paused", "forked"]
 """What a suspended thread waits for."""
-TurnKind = Literal["result", "intent", "withdrawn", "question", "answer", "attempt"]
+TurnKind = Literal["result", "intent", "withdrawn", "lost", "question", "answer", "attempt"]
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,8 +96,9 @@ class TurnRecord(
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
 
-    `intent`: the effect is about to start. `withdrawn`: it didn't after all. `question`, `answer`:
-    what a person was asked and said. `attempt`: the turn is begun anew; what is before is history.
+    `intent`: the effect is about to start. `withdrawn`: it didn't after all. `lost`: a model call
+    was cut off and counts as its worst case. `question`, `answer`: what a person was asked and
+    said. `attempt`: the turn is begun anew; what is before is history.
     """
 
     key: str
@@ -132,6 +133,10 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     cause: Cause = ""
     place: str = ""
     """The role at work when it ended, for all but `completed`."""
+    turn_ms: int = 0
+    """How long the unfinished turn has been at work, all its runs together."""
+    died: bool = False
+    """Its process died before, perhaps during a model call that counts; stopped since."""
     waits_for: tuple[str, ...] = ()
     """The threads below it that a suspended thread waits for."""
 

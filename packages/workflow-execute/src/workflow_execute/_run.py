@@ -37,7 +37,9 @@ from workflow_execute._threads import (
     StoredStep,
     StoredThread,
     children_in,
+    has_died,
     thread_ref,
+    turn_ms,
     unsettled,
 )
 from workflow_execute._tree import cancel_below, charged_in
@@ -191,6 +193,7 @@ class Run:
         self._signal: Signal | None = None
         self._turn_began_s = time.monotonic()
         self._ran_before_ms = 0
+        self._turn_before_ms = 0
 
     @property
     def chain(self) -> tuple[tuple[ThreadId, str], ...]:
@@ -255,13 +258,16 @@ class Run:
         """Take over a stored thread with the records of its unfinished turn."""
         self._head, self._status = stored.head, stored.status_hash
         self._name = stored.start.workflow
-        self._journal = self._new_journal(unsettled(attempts), stored.turn)
+        died = has_died(stored)
+        self._journal = self._new_journal(unsettled(attempts), stored.turn, interrupted=died)
         abandoned = charged_in(entry for entries in attempts[:-1] for entry in entries)
         if abandoned != Spent():
             self._journal.add(abandoned)
         self._children = dict.fromkeys(children_in(attempts))
+        self._turn_before_ms = turn_ms(stored, attempts)
         self._ran_before_ms = sum(step.record.elapsed_ms for step in stored.steps)
-        running = StatusRecord(state="running", at_ms=now_ms())
+        self._ran_before_ms += self._turn_before_ms
+        running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=self._turn_before_ms)
         await self._around.signals.remove_with(
             stored.thread_id, lambda moves: self._set_status(running, moves)
         )
@@ -342,8 +348,7 @@ class Run:
     async def _commit(self, step: RoleStep) -> None:
         """Write the step, publish it as the head and close the turn: one transaction."""
         role = self._workflow.definition.role(step.role)
-        if self._children:
-            step = msgspec.structs.replace(step, child_threads=tuple(self._children))
+        step = msgspec.structs.replace(step, child_threads=tuple(self._children))
         assert self._head is not None  # begin or take_up came first
         value, words = content(encode_value(role, step.meta)[0]), content(step.content)
         rest, turn = self._journal.rest()
@@ -357,7 +362,7 @@ class Run:
             role=step.role,
             step=len(self._ctx.steps),
             at_ms=step.timestamp_ms,
-            elapsed_ms=int((time.monotonic() - self._turn_began_s) * 1000),
+            elapsed_ms=self._turn_ms(),
             value=refs.index(value.hash),
             content=refs.index(words.hash),
             turn=None if turn is None else refs.index(turn),
@@ -374,7 +379,7 @@ class Run:
             await self._store.commit([value, words, *rest, state], moves)
             self._head = state.hash
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, step))
-        self._ran_before_ms += record.elapsed_ms
+        self._turn_before_ms = 0
         self._journal = self._new_journal()
         self._children = {}
         await self._note(
@@ -386,6 +391,10 @@ class Run:
                 elapsed_ms=record.elapsed_ms,
             )
         )
+
+    def _turn_ms(self) -> int:
+        """How long the turn has been at work, all its runs together."""
+        return self._turn_before_ms + int((time.monotonic() - self._turn_began_s) * 1000)
 
     def _interrupt(self, signal: Signal) -> None:
         self._signal = self._signal or signal
@@ -440,6 +449,7 @@ class Run:
             error=error,
             cause=cause,
             place="" if state == "completed" else self._role_at_work(),
+            turn_ms=0 if state == "completed" else self._turn_ms(),
             waits_for=waits_for,
         )
 
@@ -478,7 +488,11 @@ class Run:
             self._status = stored.hash
 
     def _new_journal(
-        self, entries: Iterable[JournalEntry] = (), last: Hash | None = None
+        self,
+        entries: Iterable[JournalEntry] = (),
+        last: Hash | None = None,
+        *,
+        interrupted: bool = False,
     ) -> StoreJournal:
         return StoreJournal(
             self._store,
@@ -489,6 +503,7 @@ class Run:
             asker=self._around.asker,
             budget=self._budget,
             thread_id=self._ctx.thread_id,
+            interrupted=interrupted,
         )
 
     def _move(self, what: str, old: Hash | None, new: Hash | None) -> RefMove:

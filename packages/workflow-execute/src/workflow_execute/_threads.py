@@ -212,6 +212,26 @@ def children_in(attempts: Iterable[Iterable[JournalEntry]]) -> list[ThreadId]:
     ]
 
 
+def has_died(stored: StoredThread) -> bool:
+    """Whether its process died in the unfinished turn. The caller knows that nobody runs it."""
+    return stored.status.state == "running" or stored.status.died
+
+
+def turn_ms(stored: StoredThread, attempts: Iterable[Sequence[JournalEntry]]) -> int:
+    """How long the unfinished turn has been at work, as far as is known.
+
+    Where the process died, it was at work at least until its last record.
+    """
+    status = stored.status
+    steps_until_ms = stored.steps[-1].record.at_ms if stored.steps else 0
+    before = status.turn_ms if steps_until_ms <= status.at_ms else 0
+    if status.state != "running":
+        return before
+    records_ms = [entry.record.at_ms for entries in attempts for entry in entries]
+    began_ms = max(status.at_ms, steps_until_ms)
+    return before + max(0, max(records_ms, default=0) - began_ms)
+
+
 async def _chain(store: Store, head: Hash) -> tuple[StartRecord, list[Node]]:
     """The start, and the nodes from the first after it up to the head."""
     links: list[Node] = []

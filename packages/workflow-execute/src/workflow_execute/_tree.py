@@ -11,14 +11,17 @@ from workflow_execute._budget import Spent
 from workflow_execute._errors import ThreadNotFound
 from workflow_execute._ids import now_ms
 from workflow_execute._records import StatusRecord
+from workflow_execute._signals import Signal
 from workflow_execute._threads import (
     JournalEntry,
     StoredStep,
     StoredThread,
     children_in,
+    has_died,
     read_attempts,
     read_thread,
     thread_ref,
+    turn_ms,
 )
 from workflow_protocol import ThreadId, Usage
 
@@ -84,17 +87,25 @@ async def cancel_below(store: Store, thread_id: ThreadId) -> None:
     for each in [*(await read_tree(store, thread_id)).walk()][1:]:
         thread = each.thread
         if thread.status.state not in {"completed", "cancelled"}:
-            status = cancelled(place=thread.status.place)
+            status = await stopped_status(store, thread, "cancel")
             ref = thread_ref(thread.thread_id, "status")
             move = RefMove(ref, thread.status_hash, status.hash)
             with contextlib.suppress(RefConflict):  # somebody else stops it at the same moment
                 await store.commit([status], [move])
 
 
-def cancelled(*, place: str) -> Stored:
-    """The status of a thread that nobody ran when it was cancelled."""
+async def stopped_status(store: Store, stored: StoredThread, signal: Signal) -> Stored:
+    """The status of a thread that nobody ran when it was paused or cancelled."""
+    cancel = signal == "cancel"
     record = StatusRecord(
-        state="cancelled", at_ms=now_ms(), return_code=130, summary="cancelled", place=place
+        state="cancelled" if cancel else "suspended",
+        at_ms=now_ms(),
+        return_code=130 if cancel else 1,
+        summary="cancelled" if cancel else "paused",
+        cause="" if cancel else "paused",
+        place=stored.status.place,
+        turn_ms=turn_ms(stored, await read_attempts(store, stored.turn)),
+        died=has_died(stored),
     )
     return node("status", record)
 
