@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import anyio
+import anyio.lowlevel
 import pytest
 
 from workflow_agent_react import (

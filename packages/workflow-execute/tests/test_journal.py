@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store

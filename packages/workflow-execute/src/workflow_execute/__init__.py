@@ -65,7 +65,12 @@ from workflow_execute._sketch import (
     Difference,
     compare,
 )
-from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
+from workflow_execute._supervisor import (
+    SUPERVISOR_KEYS,
+    Decision,
+    SupervisorFn,
+    create_supervisor,
+)
 from workflow_execute._threads import (
     JournalEntry,
     StoredStep,
@@ -83,6 +88,7 @@ from workflow_execute._workflow import (
 )
 
 __all__ = [
+    "SUPERVISOR_KEYS",
     "AlreadyAnswered",
     "Asker",
     "BindingError",

@@ -343,6 +343,8 @@ class Run:
         supervisor, every = self._around.supervisor, self._around.supervise_every
         if supervisor is None or not ctx.steps or len(ctx.steps) % every:
             return None
+        if next_role(self._workflow.definition, ctx) is None:
+            return None  # it ends by itself
         return stopped(await judge(supervisor, ctx))
 
     async def _commit(self, step: RoleStep) -> None:
