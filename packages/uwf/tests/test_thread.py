@@ -207,7 +207,14 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
 
 
 async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
-    await uwf("run", uwf.write("nested.py", NESTED), "x")
+    entry = uwf.write("nested.py", NESTED)
+    uwf.home.mkdir()
+    config = uwf.home / "workflow.yaml"
+    config.write_text("limits: {max_depth: 0}\n", encoding="utf-8")
+    too_deep = await uwf("run", entry, "x")
+    assert "the limit of 0 child threads" in too_deep.err
+    config.write_text("limits: {max_depth: 1}\n", encoding="utf-8")
+    assert (await uwf("thread", "resume")).code == 1
     (data,) = (await uwf("show", "--json")).lines
     listed = (await uwf("thread", "list", "--json")).lines
     (child,) = [each["thread"] for each in listed if each["thread"] != data["thread"]]

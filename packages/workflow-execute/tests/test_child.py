@@ -432,6 +432,28 @@ async def test_a_child_goes_on_with_the_bundle_that_the_thread_above_goes_on_wit
     assert stored.parent == failed.thread_id
 
 
+async def test_a_child_goes_on_in_the_folder_that_the_thread_above_goes_on_in(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    folders: list[Path] = []
+
+    async def turn(ctx: ThreadContext) -> int:
+        folders.append(ctx.start.workspace)
+        if len(folders) == 1:
+            raise RuntimeError
+        return 1
+
+    parent = chain(workflow_adapter("c", in_turn(turn)))
+    failed = await Engine(store).start(parent, "p", workspace=first)
+    done = await Engine(store).resume(parent, failed.thread_id, workspace=second)
+    assert (done.state, folders) == ("completed", [first, second])
+    (child_id,) = await children_of(store, failed.thread_id)
+    assert (await read_thread(store, child_id)).workspace == second
+
+
 async def test_another_prompt_for_the_same_child_is_noticed(store: SqliteStore) -> None:
     prompts = iter(["one", "two"])
 

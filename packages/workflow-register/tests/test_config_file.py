@@ -620,6 +620,7 @@ def test_limits_and_prices(tmp_path: Path) -> None:
         tmp_path,
         "limits:\n"
         "  max_rounds: 30\n  max_tokens: 200_000\n  max_cost: 1.5\n  max_seconds: 600\n"
+        "  max_depth: 2\n"
         "  prices:\n    m: {input: 0.4, output: 1.6}\n"
         "    org/n: {input: 1, output: 2, cached: 0}\n",
     )
@@ -628,6 +629,7 @@ def test_limits_and_prices(tmp_path: Path) -> None:
         max_tokens=200_000,
         max_cost=1.5,
         max_seconds=600,
+        max_depth=2,
         prices={
             "m": ModelPrice(input=0.4, output=1.6),
             "org/n": ModelPrice(input=1, output=2, cached=0),

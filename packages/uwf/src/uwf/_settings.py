@@ -28,6 +28,7 @@ def engine_settings(home: Path) -> EngineSettings:
             max_tokens=limits.max_tokens,
             max_cost=limits.max_cost,
             max_seconds=limits.max_seconds,
+            max_depth=limits.max_depth,
             prices={
                 model: Price(input=price.input, output=price.output, cached=price.cached)
                 for model, price in limits.prices.items()

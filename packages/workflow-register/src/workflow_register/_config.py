@@ -150,6 +150,9 @@ class Limits:
         default=None,
         metadata=_about("seconds that a thread may run", gt=0, allow_inf_nan=False),
     )
+    max_depth: int = field(
+        default=8, metadata=_about("child threads one below the other", strict=True, ge=0)
+    )
     prices: dict[str, ModelPrice] = field(
         default_factory=dict[str, ModelPrice],
         metadata=_about("prices by the model's name, such as {gpt-4.1: {input: 2, output: 8}}"),
