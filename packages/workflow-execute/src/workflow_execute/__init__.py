@@ -57,9 +57,11 @@ from workflow_execute._replay import (
     Replay,
     ReplayedRequest,
 )
+from workflow_execute._result import (
+    ThreadResult,
+)
 from workflow_execute._run import (
     Observer,
-    ThreadResult,
 )
 from workflow_execute._sketch import (
     Difference,

@@ -10,9 +10,9 @@ from typing import TypeVar
 import msgspec
 
 from workflow_cas import Store
+from workflow_execute._context import context_of, typed_step
 from workflow_execute._errors import JournalMismatch, NotRecorded
 from workflow_execute._journal import TurnRecords, check_input, decode
-from workflow_execute._run import context_of, typed_step
 from workflow_execute._sketch import compare
 from workflow_execute._supervisor import (
     SUPERVISOR_KEYS,
