@@ -88,7 +88,11 @@ def make_parser() -> argparse.ArgumentParser:
 
     sub = add("doctor", "_doctor:doctor", "ask a model's endpoint what it can do")
     sub.add_argument(
-        "target", nargs="?", default="default", metavar="SCENE", help="a scene, or a provider"
+        "target",
+        nargs="?",
+        default="default",
+        metavar="SCENE",
+        help="a scene, a provider, or provider/model",
     )
     sub.add_argument("--write", action="store_true", help="keep the answers in workflow.yaml")
     sub.add_argument(
