@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
@@ -22,6 +23,7 @@ import anyio.abc
 import anyio.to_thread
 import pytest
 
+from uwf import main
 from uwf._parser import make_parser
 from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
 
@@ -210,7 +212,7 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
     assert '✓ read_file {"path": "README.md"}' in ran.err
     assert "completed (0): Python; starts with main.py; tests: pytest" in ran.err
     refused = server.requests[2]["messages"][-1]["content"]
-    assert "evidence names 'main.py', which you have not read" in refused
+    assert """you have not read 'main.py'; resolve again with evidence ["README.md"]""" in refused
     second_reading = server.requests[4]["messages"][1]["content"]
     assert "what does it do?" in second_reading
     shown = await uwf("show", "--turns")
@@ -328,6 +330,10 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         (["setup", "--local", "no-such-model"], 1, "no-such-model"),
         (["model", "pull", "no-such-model"], 1, "no-such-model"),
         (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
+        (["run", "a" * 300, "x"], 1, "can't name a workflow"),
+        (["--home", "", "list"], 2, "it is empty; name a folder"),
+        (["doctor", "--timeout", "nan"], 2, "'nan' is no number of seconds above 0"),
+        (["thread", "fork", "latest", "--prompt", " "], 2, "the prompt is empty"),
         (["frobnicate"], 2, "invalid choice"),
         ([], 2, "COMMAND"),
     ],
@@ -501,6 +507,44 @@ async def test_a_run_that_is_ended_from_outside_says_so_and_can_be_resumed(
 
     async with uwf.scripted([say('{"value": "Salut"}')]):
         assert (await uwf("thread", "resume")).out == '"Salut"\n'
+
+
+async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> None:
+    command = f"{sys.executable} -m uwf"
+    async with uwf.scripted([say('{"value": "Salut"}')] * 2):
+        for closed in (">&- 2>&-", "<&- 2>&-"):
+            done = await anyio.run_process(
+                ["sh", "-c", f"{command} run hello.py x {closed}"],
+                check=False, cwd=uwf.folder, env=uwf.environment,
+            )  # fmt: skip
+            assert (done.returncode, done.stderr) == (0, b"")
+    for words in ("--version", "--help", "list"):
+        gone = f"{command} {words} 2>err | true; cat err"
+        done = await anyio.run_process(
+            ["sh", "-c", gone], cwd=uwf.folder, env=uwf.environment, check=False
+        )
+        assert b"Traceback" not in done.stdout
+
+
+async def test_looking_creates_nothing(uwf: Cli) -> None:
+    for words in (["list"], ["thread", "list"], ["show"], ["cas", "verify"]):
+        await uwf(*words)
+    assert not await anyio.Path(uwf.home).exists()
+
+
+def test_an_interrupt_that_came_out_as_another_error_is_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `class C: x = Descriptor()` raises RuntimeError from it in Python 3.11."""
+    module = ModuleType("uwf._main")
+
+    def run_command(argv: object) -> int:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    vars(module)["run_command"] = run_command
+    monkeypatch.setitem(sys.modules, "uwf._main", module)
+    assert main([]) == 130
+    assert capsys.readouterr().err == "uwf: cancelled\n"
 
 
 async def test_a_reader_that_goes_away_is_no_error(uwf: Cli, entry: Path) -> None:

@@ -29,6 +29,7 @@ from workflow_protocol import (
     Transition,
     WorkflowDefinition,
 )
+from workflow_reactor import ask_model, user
 from workflow_reactor.testing import ScriptedLlm, call, say
 
 TALKER = RoleDefinition(name="talker", description="", system_prompt="Talk.", schema=str)
@@ -128,6 +129,25 @@ async def test_a_thread_that_is_about_to_end_is_not_looked_at(store: SqliteStore
     result = await engine.start(endless(ends_after=2), "p")
 
     assert (result.return_code, len(result.steps), len(llm.requests)) == (0, 2, 1)
+
+
+async def test_its_calls_are_no_rounds_of_the_role_that_comes_next(store: SqliteStore) -> None:
+    llm = ScriptedLlm([say("hi")] * 2)
+
+    def adapter(prompt: str, schema: TypeForm[Any]) -> RoleFn[Any]:
+        async def role(ctx: ThreadContext) -> Any:
+            reply = await ask_model(llm, ctx.journal, [user(prompt)], round=0, max_rounds=1)
+            return reply.text
+
+        return role
+
+    workflow = create_workflow(endless(ends_after=2).definition, AdapterBinding(adapter=adapter))
+    supervisor = create_supervisor(ScriptedLlm([call("read_step", number=1), GO_ON]))
+    limits = Limits(max_rounds=1)
+    engine = Engine(store, limits=limits, supervisor=supervisor, supervise_every=1)
+    result = await engine.start(workflow, "p")
+
+    assert (result.state, len(result.steps)) == ("completed", 2)
 
 
 async def test_what_it_watches_for_can_be_told(store: SqliteStore) -> None:

@@ -12,24 +12,27 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, TypeGuard
 
 from uwf._errors import Failed, UsageError
 from uwf._output import Output
 from uwf._parser import parse
 from workflow_protocol import WorkflowError
 
+if TYPE_CHECKING:
+    from workflow_cas import StoreError
+
 
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Ctrl-C, SIGTERM and SIGHUP raise on."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what the terminal can't show is escaped
-            stream.reconfigure(errors="backslashreplace")
+    _mend_streams()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _interrupt)
         signal.signal(signal.SIGHUP, _interrupt)
-    arguments = parse(argv)
-    output = Output(json=arguments.json)
+    output = Output()
     try:
+        arguments = parse(argv)
+        output = Output(json=arguments.json)
         if arguments.home is not None:
             os.environ["UWF_HOME"] = str(arguments.home.absolute())
         return _carry_out(arguments, output)
@@ -47,6 +50,17 @@ def run_command(argv: Sequence[str] | None = None) -> int:
     except (WorkflowError, OSError) as error:
         _report(output, error)
         return 1
+
+
+def _mend_streams() -> None:
+    """Let nothing that is printed fail: not on a stream that was closed, not by its encoding."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
+            setattr(sys, name, nowhere)
+        elif isinstance(stream, io.TextIOWrapper):  # what the terminal can't show is escaped
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _carry_out(arguments: argparse.Namespace, output: Output) -> int:
@@ -78,8 +92,8 @@ def _report(output: Output, error: Exception) -> None:
 def _words(error: Exception) -> str:
     """What went wrong and where, and for what the system says also what to do."""
     if not isinstance(error, OSError) or not error.strerror:
-        said = str(error) or type(error).__name__
-        return said.replace("`verify`", "`uwf cas verify`")  # what a store calls it
+        said = (str(error) or type(error).__name__).replace("`verify`", "`uwf cas verify`")
+        return said + (_advice(str(error.path)) if _is_about_the_folder(error) else "")
     if error.filename is None:
         if isinstance(error, FileNotFoundError) and _folder_is_gone():
             return "the current folder was deleted; `cd` to another one and run this again"
@@ -96,6 +110,13 @@ def _advice(place: str) -> str:
     if not Path(place).is_relative_to(home):
         return ""
     return f"; uwf keeps its files in {home}: mend it, or name another folder with --home"
+
+
+def _is_about_the_folder(error: Exception) -> TypeGuard[StoreError]:
+    """Whether the store can't be used where it is, for a reason that another place hasn't."""
+    from workflow_cas import StoreError, StoreReadOnly
+
+    return isinstance(error, StoreReadOnly) or type(error) is StoreError
 
 
 def _folder_is_gone() -> bool:

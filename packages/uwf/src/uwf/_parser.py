@@ -24,7 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     common.add_argument("--json", action="store_true", help="print JSON, one value a line")
     common.add_argument(
         "--home",
-        type=Path,
+        type=_folder,
         metavar="DIR",
         help="where uwf keeps its files (default: $UWF_HOME, or ~/.uwf)",
     )
@@ -88,13 +88,17 @@ def make_parser() -> argparse.ArgumentParser:
 
     sub = add("doctor", "_doctor:doctor", "ask a model's endpoint what it can do")
     sub.add_argument(
-        "target", nargs="?", default="default", metavar="SCENE", help="a scene, or a provider"
+        "target",
+        nargs="?",
+        default="default",
+        metavar="SCENE",
+        help="a scene, a provider, or provider/model",
     )
     sub.add_argument("--write", action="store_true", help="keep the answers in workflow.yaml")
     sub.add_argument(
         "--timeout",
         dest="timeout_s",
-        type=float,
+        type=_seconds,
         default=60.0,
         metavar="S",
         help="seconds for each question",
@@ -148,6 +152,22 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port; give a number from 0 to 65535")
     return int(text)
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; name a folder")
+    return Path(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:  # not so for NaN either
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds
 
 
 def _count(text: str) -> int:

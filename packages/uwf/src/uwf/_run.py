@@ -48,7 +48,7 @@ from workflow_register import (
 
 def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
-    task = _task(prompt)
+    task = read_task(prompt)
     check_workspace(workspace)
     from_path = _as_path(workflow)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
@@ -221,8 +221,12 @@ def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return first
 
 
-def _task(prompt: str) -> str:
-    """The task: the argument itself, or for `-` what standard input holds."""
+def read_task(prompt: str) -> str:
+    """The task: the argument itself, or for `-` what standard input holds.
+
+    Raises:
+        UsageError: it is empty, or no text.
+    """
     if prompt == "-" and sys.stdin is None:
         raise UsageError("standard input is closed; give the prompt as an argument")
     try:
@@ -238,8 +242,11 @@ def _task(prompt: str) -> str:
 def _as_path(workflow: str) -> Path | None:
     """The path that a workflow is given by; `None` for a registered name."""
     path = Path(workflow)
-    is_path = path.suffix in {".py", ".zip"} or path.name != workflow or path.is_file()
-    return path if is_path else None
+    if path.suffix in {".py", ".zip"} or path.name != workflow:
+        return path
+    with contextlib.suppress(OSError):  # too long to be a file
+        return path if path.is_file() else None
+    return None
 
 
 def load(bundle: Bundle) -> Workflow:

@@ -10,7 +10,7 @@ import anyio
 
 from uwf._errors import UsageError
 from uwf._output import Output
-from uwf._run import check_workspace, workflow_of
+from uwf._run import check_workspace, read_task, workflow_of
 from uwf._workflows import open_bundle
 from workflow_cas import Store, content, open_store
 from workflow_execute import (
@@ -39,6 +39,7 @@ def fork(
     """Make a thread that shares the first steps of another, and print its id."""
     other = open_bundle(bundle) if bundle is not None else None
     check_workspace(workspace)
+    task = read_task(prompt) if prompt is not None else None
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
         archive = content(other.data) if other is not None else None
@@ -47,7 +48,7 @@ def fork(
         fork_id = await engine.fork(
             thread_id,
             at_step=at_step,
-            prompt=prompt,
+            prompt=task,
             workspace=workspace,
             bundle=archive.hash if archive else None,
             name=bundle.stem if bundle else None,

@@ -45,6 +45,7 @@ from workflow_execute._journal import (
     Asker,
 )
 from workflow_execute._records import (
+    SUPERVISOR_KEYS,
     BranchRecord,
     ShownState,
     StartRecord,
@@ -67,12 +68,7 @@ from workflow_execute._sketch import (
     Difference,
     compare,
 )
-from workflow_execute._supervisor import (
-    SUPERVISOR_KEYS,
-    Decision,
-    SupervisorFn,
-    create_supervisor,
-)
+from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
 from workflow_execute._threads import (
     JournalEntry,
     StoredStep,

@@ -15,7 +15,7 @@ from workflow_cas import Store, Stored, content
 from workflow_execute._budget import Budget, Limits, Spent
 from workflow_execute._errors import AlreadyAnswered, JournalMismatch, LimitReached, QuestionError
 from workflow_execute._ids import now_ms
-from workflow_execute._records import TurnKind, TurnRecord
+from workflow_execute._records import SUPERVISOR_KEYS, TurnKind, TurnRecord
 from workflow_execute._sketch import compare, find_difference, short_digest, sketch, sketch_start
 from workflow_execute._threads import JournalEntry
 from workflow_execute._turn_writer import TurnWriter
@@ -172,7 +172,7 @@ class StoreJournal:
             self._last_size = known.record.size or self._last_size
             value = decode(known.bytes, type)
             if metered is not None:
-                self._rounds += 1
+                self._rounds += not key.startswith(SUPERVISOR_KEYS)
                 self.add(Spent(known.record.charged_tokens, known.record.charged_micros))
             return value
         if effect is Effect.UNSAFE and key in self._known.intents:
@@ -183,7 +183,7 @@ class StoreJournal:
             await self._lose(key, metered)
         if metered is not None or effect is not Effect.READ:  # a read may have been put off
             self._interrupted = False
-        reserved = self._reserve(metered) if metered is not None else None
+        reserved = self._reserve(key, metered) if metered is not None else None
         began_s = time.monotonic()
         try:
             if effect is Effect.UNSAFE:
@@ -280,14 +280,15 @@ class StoreJournal:
             key=key, at_ms=0, effect=effect, digest=short_digest(digest), size=size, sketch=drawn
         )
 
-    def _reserve(self, metered: Metered[T]) -> Spent:
+    def _reserve(self, key: str, metered: Metered[T]) -> Spent:
+        is_round = not key.startswith(SUPERVISOR_KEYS)
         limit = self._budget.limits.max_rounds
-        if limit is not None and self._rounds >= limit:
+        if is_round and limit is not None and self._rounds >= limit:
             raise LimitReached(
                 "max_rounds", f"the limit of {limit} model calls in one turn is reached"
             )
         reserved = self._budget.reserve(metered.model, metered.at_most)
-        self._rounds += 1
+        self._rounds += is_round
         return reserved
 
     def _charge(self, metered: Metered[T], value: T) -> Spent:

@@ -20,6 +20,9 @@ from workflow_protocol import Effect, Hash, Usage
 FORMAT = 1
 """Of the payloads below; a reader refuses a higher one."""
 
+SUPERVISOR_KEYS = "supervisor/"
+"""How the supervisor's journal keys begin. They stand among those of the turn that it precedes."""
+
 ThreadState = Literal["running", "suspended", "failed", "completed", "cancelled"]
 ShownState = ThreadState | Literal["interrupted"]
 """`interrupted` is a thread that was running when its process died."""

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from workflow_execute._records import SUPERVISOR_KEYS
 from workflow_protocol import Completion, Effect, Suspended, ThreadContext, WorkflowError
 from workflow_reactor import (
     LlmFn,
@@ -25,8 +26,6 @@ from workflow_reactor import (
 
 _log = logging.getLogger("workflow_execute")
 
-SUPERVISOR_KEYS = "supervisor/"
-"""How its journal keys begin. They stand among those of the turn that it precedes."""
 _DECISION = "decision"
 
 SHOWN_STEPS = 12
