@@ -166,6 +166,13 @@ async def test_a_limit_of_time_suspends_in_the_middle_and_counts_over_runs(
     assert done.state == "completed"
 
 
+def test_a_price_of_ones_own_goes_before_what_the_provider_says() -> None:
+    said = Usage(input_tokens=1_000_000, calls=1, cost_micros=42)
+    assert Budget(Limits()).price("m", said) == Spent(1_000_000, 42)
+    priced = Budget(Limits(prices={"m": Price(input=2, output=8)}))
+    assert priced.price("m", said) == Spent(1_000_000, 2_000_000)
+
+
 async def test_a_call_that_fails_gives_its_reservation_back(store: SqliteStore) -> None:
     budget = Budget(Limits(max_tokens=100))
 

@@ -249,5 +249,5 @@ def _tokens(usage: Usage) -> str:
 
 
 def _cost(spent: Spent) -> float | None:
-    """What was paid, where the models had prices."""
+    """What was paid, where the models had prices or the provider said it."""
     return spent.micros / 1_000_000 if spent.micros else None

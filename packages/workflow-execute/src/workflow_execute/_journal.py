@@ -69,6 +69,8 @@ class TurnRecords:
                     known.intents[key] = entry.record
                 case "withdrawn":
                     known.intents.pop(key, None)
+                case "unasked":
+                    known.questions.pop(key, None)
                 case "question":
                     known.questions[key] = msgspec.json.decode(entry.bytes, type=Question)
                 case "answer":
@@ -203,6 +205,7 @@ class StoreJournal:
         self._writer = TurnWriter(store, ref, last)
         self._asker = asker
         self._asking = anyio.Lock()
+        self._asked: set[str] = set()
         self._budget = budget or Budget(Limits())
         self._thread_id = thread_id
         self._rounds = 0
@@ -294,6 +297,7 @@ class StoreJournal:
 
     async def ask(self, key: str, question: Question) -> Answer:
         """See `Journal.ask`."""
+        self._asked.add(key)
         asked = self._known.questions.get(key)
         if asked is not None and asked != question:
             difference = compare(msgspec.json.encode(asked), msgspec.json.encode(question))
@@ -310,6 +314,12 @@ class StoreJournal:
                 await self.answer(key, answer)
                 return answer
         raise Suspended(question.text, key=key)
+
+    async def withdraw_unasked(self) -> None:
+        """Take back what an earlier run asked and this one, which got as far, did not ask again."""
+        for key in [key for key in self._known.pending if key not in self._asked]:
+            await self._append(key, "unasked")
+            del self._known.questions[key]
 
     async def answer(self, key: str, answer: Answer) -> None:
         """Record a person's answer.

@@ -25,7 +25,9 @@ ShownState = ThreadState | Literal["interrupted"]
 """`interrupted` is a thread that was running when its process died."""
 Cause = Literal["", "question", "limit", "paused", "forked"]
 """What a suspended thread waits for."""
-TurnKind = Literal["result", "intent", "withdrawn", "lost", "question", "answer", "attempt"]
+TurnKind = Literal[
+    "result", "intent", "withdrawn", "lost", "question", "unasked", "answer", "attempt"
+]
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,7 +100,8 @@ class TurnRecord(
 
     `intent`: the effect is about to start. `withdrawn`: it didn't after all. `lost`: a model call
     was cut off and counts as its worst case. `question`, `answer`: what a person was asked and
-    said. `attempt`: the turn is begun anew; what is before is history.
+    said. `unasked`: the question has no place in the turn any more. `attempt`: the turn is begun
+    anew; what is before is history.
     """
 
     key: str

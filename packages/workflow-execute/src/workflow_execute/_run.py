@@ -319,6 +319,7 @@ class Run:
         except ChildCancelled as cancelled:
             return self._ended("cancelled", 130, str(cancelled)), None
         except Suspended as suspended:
+            await self._journal.withdraw_unasked()
             more = len(self._journal.pending) - 1
             others = f" (and {more} more questions)" if more > 0 else ""
             reason = suspended.reason + others
