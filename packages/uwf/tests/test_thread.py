@@ -506,6 +506,11 @@ async def test_a_thread_and_its_child_are_stopped_together_from_another_process(
 
         resumed = await uwf("thread", "resume", top)
         assert json.loads(resumed.out) == "b"
+        (data,) = (await uwf("show", "--json")).lines
+        assert (data["usage"].get("calls", 0), data["tree"]["usage"]["calls"]) == (0, 3)
+        assert ", 3 model calls, its child threads included\n" in (await uwf("show")).out
+        (data,) = (await uwf("show", child, "--json")).lines
+        assert (data["usage"]["calls"], data["tree"]) == (3, None)
 
 
 async def test_a_workspace_that_is_gone_is_named_and_another_one_can_be_given(uwf: Cli) -> None:

@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from uwf._output import Output, age, pretty
-from uwf._spent import Spent, spent_by
+from uwf._spent import Spent, spent_by_all
 from uwf._store import open_existing
 from uwf._view import shorten
 from workflow_cas import Store
@@ -25,7 +25,7 @@ from workflow_execute import (
     read_thread,
     read_turn,
 )
-from workflow_protocol import Hash, Question, ThreadId, WorkflowError
+from workflow_protocol import Hash, Question, ThreadId, Usage, WorkflowError
 from workflow_register import find_home, store_path
 
 
@@ -40,7 +40,7 @@ def show(output: Output, thread: str, *, turns: bool) -> int:
             questions = await engine.questions(found.thread_id)
             records = [await _turns(store, step.turn) for step in found.steps] if turns else []
             unfinished = await _turns(store, found.turn) if turns else []
-            spent = await spent_by(store, found)
+            spent = await spent_by_all(store, found)
         output.data(
             _as_data(found, state, questions, spent, [*records, unfinished] if turns else None),
             _as_text(found, state, questions, spent, [*records, unfinished] if turns else None),
@@ -165,6 +165,9 @@ def _as_data(
         "started_at_ms": thread.start.at_ms,
         "usage": spent.usage,
         "cost": _cost(spent),
+        "tree": None
+        if spent.tree is None
+        else {"usage": spent.tree.usage, "cost": _cost(spent.tree)},
         "steps": steps,
     }
     if records is not None:
@@ -181,18 +184,20 @@ def _as_text(
 ) -> str:
     status = thread.status
     code = "" if status.return_code is None else f" (return code {status.return_code})"
-    usage = spent.usage
     lines = [
         f"thread     {thread.thread_id}",
         f"workflow   {thread.start.workflow}",
         f"state      {state}{code}",
         f"prompt     {thread.prompt}",
         f"workspace  {thread.start.workspace}",
-        f"tokens     {usage.input_tokens} in ({usage.cached_tokens} cached), "
-        f"{usage.output_tokens} out, {usage.calls} model calls",
+        f"tokens     {_tokens(spent.usage)}",
     ]
     if (cost := _cost(spent)) is not None:
         lines.append(f"cost       {cost:.4f}")
+    if spent.tree is not None:
+        lines.append(f"  in all   {_tokens(spent.tree.usage)}, its child threads included")
+        if (cost := _cost(spent.tree)) is not None:
+            lines.append(f"           {cost:.4f}")
     if thread.origin is not None:
         lines.append(f"origin     {thread.origin}, the first {thread.own_from} steps")
     if thread.parent is not None:
@@ -234,6 +239,13 @@ def _result(record: Record) -> str:
     if record["result"] is None and record["kind"] == "intent":
         return "(started, outcome unknown)"
     return msgspec.json.encode(record["result"]).decode()
+
+
+def _tokens(usage: Usage) -> str:
+    return (
+        f"{usage.input_tokens} in ({usage.cached_tokens} cached), "
+        f"{usage.output_tokens} out, {usage.calls} model calls"
+    )
 
 
 def _cost(spent: Spent) -> float | None:

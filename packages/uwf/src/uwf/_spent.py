@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from workflow_cas import Store
-from workflow_execute import SUPERVISOR_KEYS, JournalEntry, StoredThread, read_turn
+from workflow_execute import SUPERVISOR_KEYS, JournalEntry, StoredThread, read_tree, read_turn
 from workflow_protocol import Usage
 from workflow_reactor import NotAReply, Profile, read_reply
 
@@ -16,6 +16,18 @@ class Spent(NamedTuple):
 
     usage: Usage
     micros: int
+    tree: Spent | None = None
+    """The same with all child threads, where there are any."""
+
+
+async def spent_by_all(store: Store, thread: StoredThread) -> Spent:
+    """Add up a thread, and the tree that stands below it."""
+    tree = await read_tree(store, thread.thread_id)
+    parts = [await spent_by(store, each.thread) for each in tree.walk()]
+    if len(parts) == 1:
+        return parts[0]
+    usage = sum((part.usage for part in parts), Usage())
+    return parts[0]._replace(tree=Spent(usage, sum(part.micros for part in parts)))
 
 
 async def spent_by(store: Store, thread: StoredThread) -> Spent:
