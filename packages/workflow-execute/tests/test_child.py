@@ -205,11 +205,17 @@ async def test_a_child_without_steps_has_no_value(store: SqliteStore) -> None:
         description="",
         roles=[role],
         table={START: [Transition(END, when=always), Transition(role)], role: [Transition(END)]},
-        complete=lambda ctx: Completion(return_code=0, summary="nothing to do"),
     )
     child = create_workflow(definition, AdapterBinding(adapter=says(1)))
     done = await Engine(store).start(chain(workflow_adapter("c", child, convert=nothing)), "p")
     assert (done.state, done.value) == ("completed", -1)
+
+    alone = await Engine(store).start(child, "p")
+    assert (alone.state, alone.value, alone.summary) == (
+        "completed",
+        None,
+        "nothing was to be done",
+    )
 
 
 async def test_a_child_that_failed_is_taken_up_in_the_middle_of_its_turn(

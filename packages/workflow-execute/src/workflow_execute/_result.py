@@ -29,7 +29,7 @@ class ThreadResult:
 
     @property
     def value(self) -> object:
-        """The value of the last step.
+        """The value of the last step; `None` where nothing was to be done.
 
         Raises:
             ThreadNotCompleted: the thread failed, was suspended or cancelled.
@@ -38,4 +38,4 @@ class ThreadResult:
             raise ThreadNotCompleted(
                 f"thread {self.thread_id} is {self.state}: {self.summary}"
             ) from self.error
-        return self.steps[-1].meta
+        return self.steps[-1].meta if self.steps else None
