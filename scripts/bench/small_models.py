@@ -1,12 +1,13 @@
 """How well the embedded models answer questions about files, by dialect.
 
     uv run python scripts/bench/small_models.py [--runs 1] [--models a,b] [--dialects json,xml]
-        [--questions 10] [--held-back 5] [--verbose]
+        [--questions 10] [--held-back 5] [--named 10] [--verbose]
 
 A role gets `read_file`, `list_files` and `search_files` on a small made-up project, and one
 question. Ten questions may be looked at while the wording of prompts is worked on; five are held
-back and reported apart. For each model and dialect: the runs whose answer is right, those that
-ended with an answer at all, and the medians of rounds, tokens and seconds of a run.
+back and reported apart. `named` is another, easier job, ten more questions that name their file, to
+a role that has `read_file` alone. For each model and dialect: the runs whose answer is right, those
+of the fifteen that ended with an answer at all, and their medians of rounds, tokens and seconds.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import msgspec
 from workflow_agent_react import (
     DialectName,
     ReactAdapterConfig,
+    Toolset,
     create_react_adapter,
     workspace_tools,
 )
@@ -50,6 +52,7 @@ from workflow_reactor import LlmProvider
 
 MAX_ROUNDS = 10
 MAX_TOKENS = 400
+TOOLS = workspace_tools(shell=False, write=False)
 
 FILES = {
     "README.md": """# Tidepool
@@ -127,6 +130,18 @@ HELD_BACK = (
     Question("Which database stores the levels?", r"duckdb"),
     Question("Which environment variable holds the token?", r"\btidepool_token\b"),
 )
+NAMED = (
+    Question("How many workers does config/server.toml set?", r"\b(3|three)\b"),
+    Question("Which Python version does pyproject.toml require?", r"3\.12"),
+    Question("According to LICENSE, who holds the copyright?", r"ines okafor"),
+    Question("What was fixed in version 2.7.1, according to CHANGELOG.md?", r"rounding"),
+    Question("How many megabytes may an upload have, by config/limits.toml?", r"\b25\b"),
+    Question("Which separator does src/tidepool/gauge.py split a line at?", r";|semicolon"),
+    Question("Which image format do charts have, by docs/architecture.md?", r"\bsvg\b"),
+    Question("What is the latitude of Cork in data/stations.csv?", r"51\.9"),
+    Question("What is the level in data/levels-2023.csv?", r"\b3\.4\b"),
+    Question("Which function does src/tidepool/client.py define?", r"\bconnect\b"),
+)
 
 
 class Found(msgspec.Struct):
@@ -161,14 +176,19 @@ class Run(DirectJournal):
 
 
 async def ask(
-    provider: LlmProvider, dialect: DialectName, question: Question, workspace: Path
+    provider: LlmProvider,
+    dialect: DialectName,
+    question: Question,
+    workspace: Path,
+    *,
+    tools: Toolset = TOOLS,
 ) -> Run:
     """Put one question."""
     run = Run()
     adapter = create_react_adapter(
         ReactAdapterConfig(
             provider=provider.with_profile(max_tokens=MAX_TOKENS),
-            toolset=workspace_tools(shell=False, write=False),
+            toolset=tools,
             max_rounds=MAX_ROUNDS,
             dialect=dialect,
         )
@@ -187,19 +207,22 @@ async def ask(
     return run
 
 
-def row(name: str, dialect: str, runs: list[Run], held_back: list[Run]) -> str:
+def row(name: str, dialect: str, runs: list[Run], held_back: list[Run], named: list[Run]) -> str:
     """One row of the table."""
 
     def right(some: list[Run]) -> str:
-        return f"{sum(run.right for run in some)}/{len(some)}"
+        return f"{sum(run.right for run in some)}/{len(some)}" if some else ""
 
     def median(values: list[float]) -> str:
+        if not values:
+            return ""
         return f"{statistics.median(values):.0f} ({min(values):.0f} … {max(values):.0f})"
 
     both = [*runs, *held_back]
     answered = sum(run.ended.startswith("answered") for run in both)
     return (
-        f"| {name} | {dialect} | {right(runs)} | {right(held_back)} | {answered}/{len(both)} "
+        f"| {name} | {dialect} | {right(runs)} | {right(held_back)} | {right(named)} "
+        f"| {answered}/{len(both)} "
         f"| {median([run.rounds for run in both])} "
         f"| {median([run.usage.input_tokens - run.usage.cached_tokens for run in both])} "
         f"| {median([run.usage.output_tokens for run in both])} "
@@ -219,9 +242,10 @@ async def main(chosen: argparse.Namespace) -> None:
     """Measure and print the table."""
     print(f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}")
     print(
-        "\n| model | dialect | right | held back | answered | rounds | tokens in | out | seconds |"
+        "\n| model | dialect | right | held back | named | answered "
+        "| rounds | tokens in | out | seconds |"
     )
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="tidepool-") as folder:
         workspace = Path(folder)
         for path, text in FILES.items():
@@ -243,6 +267,8 @@ async def measure(
     """Put all questions and print one row."""
     runs: list[Run] = []
     held_back: list[Run] = []
+    named: list[Run] = []
+    read_alone = TOOLS.only("read_file")
     for seed in range(chosen.runs):
         seeded = replace(provider, extra_body={**provider.extra_body, "seed": seed})
         print(f"{name} {dialect} seed {seed}", file=sys.stderr)
@@ -251,7 +277,10 @@ async def measure(
             tell(question, runs[-1], verbose=chosen.verbose)
         for question in HELD_BACK[: chosen.held_back]:
             held_back.append(await ask(seeded, dialect, question, workspace))
-    print(row(name, dialect, runs, held_back), flush=True)
+        for question in NAMED[: chosen.named]:
+            named.append(await ask(seeded, dialect, question, workspace, tools=read_alone))
+            tell(question, named[-1], verbose=chosen.verbose)
+    print(row(name, dialect, runs, held_back, named), flush=True)
 
 
 if __name__ == "__main__":
@@ -263,5 +292,6 @@ if __name__ == "__main__":
     parser.add_argument("--dialects", type=lambda text: text.split(","), default=dialects)
     parser.add_argument("--questions", type=int, default=len(QUESTIONS))
     parser.add_argument("--held-back", type=int, default=len(HELD_BACK))
+    parser.add_argument("--named", type=int, default=len(NAMED))
     parser.add_argument("--verbose", action="store_true")
     anyio.run(main, parser.parse_args())
