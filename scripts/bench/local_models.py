@@ -50,7 +50,7 @@ def workflow(provider: LlmProvider, dialect: DialectName) -> Workflow:
         provider=provider,
         toolset=workspace_tools(shell=False, write=False),
         max_rounds=16,
-        guards=[repo_facts.evidence_was_read],
+        guards=[repo_facts.facts_were_read],
         dialect=dialect,
     )
     return create_workflow(

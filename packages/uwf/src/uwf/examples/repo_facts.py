@@ -79,26 +79,29 @@ reviewer = RoleDefinition(
 )
 
 
-def evidence_was_read(call: ProposedCall, ctx: ThreadContext) -> Decision:
-    """A guard: facts count only with evidence that the reader really read in this turn."""
+def facts_were_read(call: ProposedCall, ctx: ThreadContext) -> Decision:
+    """A guard: facts count only if they stand in files that the reader really read in this turn."""
     if call.name != "resolve":
         return Allow()
     workspace = str(ctx.start.workspace)
     read = {
-        os.path.normpath(os.path.join(workspace, str(past.arguments["path"])))
+        os.path.normpath(os.path.join(workspace, str(past.arguments["path"]))): past.text
         for past in call.history.succeeded("read_file")
     }
-    unread = [
-        path
-        for path in call.arguments["evidence"]
-        if os.path.normpath(os.path.join(workspace, path)) not in read
-    ]
-    if not unread:
-        return Allow()
-    return Deny(
-        f"evidence names {unread[0]!r}, which you have not read; call read_file with that path, "
-        "or leave it out, then resolve again"
-    )
+    for path in call.arguments["evidence"]:
+        if os.path.normpath(os.path.join(workspace, path)) not in read:
+            return Deny(
+                f"evidence names {path!r}, which you have not read; call read_file with that path, "
+                "or leave it out, then resolve again"
+            )
+    for field in ("entry_point", "test_command"):
+        words = str(call.arguments[field]).strip()
+        if not any(words in text for text in read.values()):
+            return Deny(
+                f"{field} is {words!r}, which is in none of the files that you read; copy the "
+                "command from a file, then resolve again"
+            )
+    return Allow()
 
 
 def is_approved(ctx: ThreadContext) -> bool:
@@ -148,8 +151,8 @@ run = create_workflow(
             "reader": create_react_adapter(
                 ReactAdapterConfig(
                     llm=configured_llm(),
-                    toolset=workspace_tools(shell=False, write=False),
-                    guards=[evidence_was_read],
+                    toolset=workspace_tools().only("list_files", "read_file"),
+                    guards=[facts_were_read],
                     max_rounds=16,
                 )
             )
