@@ -15,6 +15,8 @@ import shutil
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,6 +26,20 @@ from scenario import CHARGES, FINAL, PLANS, PUTS, ROUNDS, Deadly, Traces, engine
 from workflow_cas import Store, open_store
 from workflow_execute import list_threads, read_thread, read_turn
 from workflow_protocol import ThreadId
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is killed, and how to look at what it left."""
+
+    go: Callable[[Traces, Deadly], Awaitable[None]]
+    """Run the threads, or take them up where they are."""
+    known_before: Callable[[Traces], Awaitable[dict[str, int]]]
+    """Look at the store that a dead process left: 1 for each recorded reply or answer."""
+    faults: Callable[[Traces, dict[str, int], Counter[str]], Awaitable[list[str]]]
+    """Everything that isn't as it should be, given what was known and asked at the last death."""
+    boundaries: int
+    """About how many a run has, for pairs of them."""
 
 
 async def go(traces: Traces, deadly: Deadly) -> None:
@@ -125,7 +141,7 @@ def _exit(work: object) -> NoReturn:
         os._exit(code)
 
 
-def try_point(folder: Path, *deaths: int) -> tuple[bool, list[str]]:
+def try_point(case: Case, folder: Path, *deaths: int) -> tuple[bool, list[str]]:
     """Die at these boundaries, one a run, then go on to the end. Whether the last was reached."""
     traces = Traces(folder)
     folder.mkdir()
@@ -134,7 +150,7 @@ def try_point(folder: Path, *deaths: int) -> tuple[bool, list[str]]:
     asked: Counter[str] = Counter()
     report = folder / "report.json"
     for at in deaths:
-        status = in_child(lambda at=at: go(traces, Deadly(at)))
+        status = in_child(lambda at=at: case.go(traces, Deadly(at)))
         died = os.WIFSIGNALED(status)
         if not died and os.WEXITSTATUS(status):
             return True, [f"the run failed with {status}"]
@@ -142,18 +158,18 @@ def try_point(folder: Path, *deaths: int) -> tuple[bool, list[str]]:
             break
 
         async def look() -> None:
-            report.write_text(json.dumps(await known_before(traces)), encoding="utf-8")
+            report.write_text(json.dumps(await case.known_before(traces)), encoding="utf-8")
 
         if in_child(look):
             return True, ["the store can't be read after the kill"]
         before = json.loads(report.read_text(encoding="utf-8"))
         asked = Counter(traces.lines("requests"))
         asked["asked"] = len(traces.lines("asked"))
-    if died and in_child(lambda: go(traces, Deadly())):
+    if died and in_child(lambda: case.go(traces, Deadly())):
         return True, ["the resumed run failed"]
 
     async def judge() -> None:
-        wrong = await faults(traces, before if died else {}, asked if died else Counter())
+        wrong = await case.faults(traces, before if died else {}, asked if died else Counter())
         report.write_text(json.dumps(wrong), encoding="utf-8")
 
     if in_child(judge):
@@ -164,15 +180,16 @@ def try_point(folder: Path, *deaths: int) -> tuple[bool, list[str]]:
     return died, wrong
 
 
-def main(root: Path, part: int, parts: int, *, twice: bool) -> None:
+def main(case: Case, root: Path, part: int, parts: int, *, twice: bool) -> None:
     """Try this part of all points; with `twice`, seeded pairs of them."""
     wrong: dict[str, list[str]] = {}
     points = 0
     at = 1 + part
     dice = random.Random(part)
     while True:
-        deaths = (dice.randint(1, 150), dice.randint(1, 60)) if twice else (at,)
-        died, found = try_point(root / f"{part}-{points}", *deaths)
+        most = case.boundaries
+        deaths = (dice.randint(1, most), dice.randint(1, most * 2 // 5)) if twice else (at,)
+        died, found = try_point(case, root / f"{part}-{points}", *deaths)
         if found:
             wrong[str(deaths)] = found
         points += 1
@@ -185,5 +202,10 @@ def main(root: Path, part: int, parts: int, *, twice: bool) -> None:
     sys.stdout.write(json.dumps({"points": points, "wrong": wrong}))
 
 
+def run(case: Case) -> None:
+    """Do what the command line says."""
+    main(case, Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), twice="--twice" in sys.argv)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), twice="--twice" in sys.argv)
+    run(Case(go=go, known_before=known_before, faults=faults, boundaries=150))

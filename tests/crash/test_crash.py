@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 DRIVER = Path(__file__).with_name("driver.py")
+FAMILY = Path(__file__).with_name("family.py")
 PARTS = 2
 
 
@@ -22,11 +23,11 @@ def folder() -> Generator[Path]:
         yield Path(name)
 
 
-def drive(folder: Path, *options: str) -> list[Any]:
+def drive(script: Path, folder: Path, *options: str) -> list[Any]:
     """Share the points among some processes and wait for their reports."""
     processes = [
         subprocess.Popen(
-            [sys.executable, str(DRIVER), str(folder), str(part), str(PARTS), *options],
+            [sys.executable, str(script), str(folder), str(part), str(PARTS), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -43,7 +44,7 @@ def drive(folder: Path, *options: str) -> list[Any]:
 def test_a_thread_survives_a_kill_at_each_boundary(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reports = drive(folder)
+    reports = drive(DRIVER, folder)
 
     points = sum(report["points"] for report in reports)
     with capsys.disabled():
@@ -55,7 +56,30 @@ def test_a_thread_survives_a_kill_at_each_boundary(
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_thread_survives_a_kill_while_it_recovers_from_one(folder: Path) -> None:
-    reports = drive(folder, "--twice")
+    reports = drive(DRIVER, folder, "--twice")
+
+    assert [report["wrong"] for report in reports] == [{}] * PARTS
+    assert sum(report["points"] for report in reports) == 40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_thread_with_children_survives_a_kill_at_each_boundary(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = drive(FAMILY, folder)
+
+    points = sum(report["points"] for report in reports)
+    with capsys.disabled():
+        sys.stdout.write(f"\nkilled a thread with children at {points} points\n")
+    assert [report["wrong"] for report in reports] == [{}] * PARTS
+    assert points > 150
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_thread_with_children_survives_a_kill_while_it_recovers_from_one(folder: Path) -> None:
+    reports = drive(FAMILY, folder, "--twice")
 
     assert [report["wrong"] for report in reports] == [{}] * PARTS
     assert sum(report["points"] for report in reports) == 40

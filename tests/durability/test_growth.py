@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from workflow_cas import open_store
-from workflow_execute import Engine
+from workflow_execute import Engine, Limits, Price
 from workflow_execute.testing import in_turn
-from workflow_protocol import ThreadContext
+from workflow_protocol import Metered, ThreadContext, Usage
 
 ROUNDS = 400
 PROMISED = 512
+METERED = Metered[bytes](
+    model="m", at_most=Usage, used=lambda reply: Usage(input_tokens=123_456, output_tokens=789)
+)
 
 
 def stored_bytes(path: Path) -> int:
@@ -55,12 +58,15 @@ async def measure(path: Path, rounds: int, reply_bytes: int, result_bytes: int) 
             async def read(result: str = result) -> tuple[bool, str]:
                 return True, result
 
-            await ctx.journal.run(f"llm/{number}", ask, type=bytes, request=lambda s=sent: s)
+            await ctx.journal.run(
+                f"llm/{number}", ask, type=bytes, request=lambda s=sent: s, metered=METERED
+            )
             await ctx.journal.run(f"tool/{number}/0", read, type=tuple[bool, str])
         return rounds
 
     async with open_store(path, durability="normal") as store:
-        assert (await Engine(store).start(in_turn(turn), "p")).state == "completed"
+        engine = Engine(store, limits=Limits(prices={"m": Price(input=2.5, output=10)}))
+        assert (await engine.start(in_turn(turn), "p")).state == "completed"
     return new
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pydantic
 
 from workflow_agent_llm import create_llm_adapter
-from workflow_execute import create_workflow
+from workflow_execute import ChildResult, create_workflow, workflow_adapter
 from workflow_protocol import (
     END,
     START,
@@ -60,3 +60,14 @@ workflow = create_workflow(
     ),
     AdapterBinding(adapter=adapter, overrides={"reviewer": adapter}),
 )
+
+
+def convert(result: ChildResult) -> Plan:
+    assert_type(result.read(Review), Review)
+    assert_type(result.read(list[str]), list[str])
+    return Plan(phases=[result.summary])
+
+
+child = workflow_adapter("child", workflow, convert=convert)
+assert_type(child("prompt", Plan), RoleFn[Plan])
+nested = AdapterBinding(adapter=adapter, overrides={"planner": child, "reviewer": child})

@@ -63,6 +63,42 @@ async def turn(ctx):
 run = in_turn(turn, schema=str)
 """
 
+NESTED = """
+from workflow_execute import create_workflow, workflow_adapter
+from workflow_execute.testing import adapter_of, in_turn
+from workflow_protocol import (
+    END, START, AdapterBinding, Question, RoleDefinition, Transition, WorkflowDefinition,
+)
+
+async def turn(ctx):
+    return (await ctx.journal.ask("drop", Question(text="Drop the table?"))).text
+
+role = RoleDefinition(name="developer", description="", system_prompt="Develop.", schema=str)
+run = create_workflow(
+    WorkflowDefinition(
+        description="nested",
+        roles=[role],
+        table={START: [Transition(role)], role: [Transition(END)]},
+    ),
+    AdapterBinding(adapter=workflow_adapter("develop", in_turn(turn, schema=str))),
+)
+"""
+
+AGENT_BELOW = f"""{AGENT}
+from workflow_execute import workflow_adapter
+
+agent = run
+developer = RoleDefinition(name="developer", description="", system_prompt="Develop.", schema=str)
+run = create_workflow(
+    WorkflowDefinition(
+        description="an agent below",
+        roles=[developer],
+        table={{START: [Transition(developer)], developer: [Transition(END)]}},
+    ),
+    AdapterBinding(adapter=workflow_adapter("develop", agent)),
+)
+"""
+
 
 @dataclass
 class Done:
@@ -137,6 +173,46 @@ async def test_questions_are_shown_answered_once_in_any_order_and_the_thread_goe
     resumed = await uwf("thread", "resume")
     assert json.loads(resumed.out) == "build:True: push:False:not today"
     assert "answer" in (await uwf("show", "--turns")).out
+
+
+async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_on(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write("nested.py", NESTED)
+    ran = await uwf("run", entry, "x")
+    (parent,) = (await uwf("show", "--json")).lines
+    (waiting,) = [
+        each
+        for each in (await uwf("thread", "list", "--json")).lines
+        if each["thread"] != parent["thread"]
+    ]
+    child = waiting["thread"]
+    assert (ran.code, parent["state"], waiting["state"]) == (1, "suspended", "suspended")
+    assert f"child thread {child} (develop) waits: Drop the table?" in ran.err
+    assert f"`uwf thread answer {child} --approve|--deny` answers" in ran.err
+    assert f"`uwf thread resume {parent['thread']}` goes on" in ran.err
+
+    assert (await uwf("thread", "answer", child, "--approve", "--text", "yes")).code == 0
+    resumed = await uwf("thread", "resume", "latest")
+    assert (resumed.code, json.loads(resumed.out)) == (0, "yes")
+    assert f"  child thread {child}\n" in (await uwf("show")).out
+    assert f"parent     {parent['thread']}\n" in (await uwf("show", child)).out
+    (data,) = (await uwf("show", "--json")).lines
+    assert [step["child_threads"] for step in data["steps"]] == [[child]]
+    for thread_id in (parent["thread"], child):
+        replayed = await uwf("thread", "replay", thread_id)
+        assert replayed.out.startswith("the same again: 1 step")
+
+
+async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
+    await uwf("run", uwf.write("nested.py", NESTED), "x")
+    (data,) = (await uwf("show", "--json")).lines
+    listed = (await uwf("thread", "list", "--json")).lines
+    (child,) = [each["thread"] for each in listed if each["thread"] != data["thread"]]
+    await uwf("thread", "answer", child, "--approve", "--text", "yes")
+
+    assert json.loads((await uwf("thread", "resume", child)).out) == "yes"
+    assert json.loads((await uwf("thread", "resume")).out) == "yes"
 
 
 async def test_on_a_terminal_the_person_is_asked_at_once(uwf: Cli) -> None:
@@ -285,6 +361,41 @@ async def test_a_shell_command_of_another_process_is_stopped_with_its_whole_tree
         assert (data["state"], data["role"]) == (state, "agent")
 
         resumed = await uwf("thread", "resume")
+        assert json.loads(resumed.out) == "b"
+
+
+@pytest.mark.parametrize(
+    ("what", "whom", "state"), [("pause", "top", "suspended"), ("cancel", "child", "cancelled")]
+)
+async def test_a_thread_and_its_child_are_stopped_together_from_another_process(
+    uwf: Cli, what: str, whom: str, state: str
+) -> None:
+    entry = uwf.write("below.py", AGENT_BELOW)
+    replies = [
+        call("shell_exec", command="echo $$ >> pids; sleep 300"),
+        call("resolve", value="a"),
+        call("resolve", value="b"),
+    ]
+    async with uwf.scripted(replies):
+        with anyio.fail_after(60):
+            command = [sys.executable, "-m", "uwf", "run", str(entry), "Sleep."]
+            async with await anyio.open_process(
+                command, cwd=uwf.folder, env=uwf.environment
+            ) as process:
+                pids = await lines(uwf.folder / "pids", 1)
+                child, top = [
+                    each["thread"] for each in (await uwf("thread", "list", "--json")).lines
+                ]
+                busy = await uwf("thread", "resume", child)
+                assert (busy.code, f"thread {top} is being run elsewhere" in busy.err) == (1, True)
+                stopped = await uwf("thread", what, top if whom == "top" else child)
+                assert (stopped.code, stopped.err) == (0, "")
+                assert await process.wait() == (130 if what == "cancel" else 1)
+        assert not any(map(alive, pids))
+        listed = (await uwf("thread", "list", "--json")).lines
+        assert [each["state"] for each in listed] == [state] * 2
+
+        resumed = await uwf("thread", "resume", top)
         assert json.loads(resumed.out) == "b"
 
 

@@ -1,16 +1,17 @@
 import os
 import subprocess
+import sys
 import time
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from workflow_agent_react._sandbox import SandboxMode, sandbox_fault
 from workflow_agent_react._shell import Shell
 from workflow_agent_react._tool_errors import ToolError
-from workflow_util_agent.process import run_command
 
 needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
 MODES = pytest.mark.parametrize("sandbox", ["off", pytest.param("require", marks=needs_sandbox)])
@@ -42,6 +43,13 @@ async def test_a_command_runs_in_the_workspace_without_input(
 
     assert text == f"{tmp_path}\n[exit code 0, under 1 s, {WORDS[sandbox]}]"
     assert (tmp_path / "made").read_text() == "x\n"
+
+
+@MODES
+async def test_a_command_may_take_its_time(tmp_path: Path, sandbox: SandboxMode) -> None:
+    text = await run(tmp_path, "sleep 2; echo done", sandbox=sandbox)
+
+    assert text.startswith("done\n[exit code 0, ")
 
 
 @MODES
@@ -102,27 +110,82 @@ async def test_cancelling_kills_at_once(tmp_path: Path, sandbox: SandboxMode) ->
     assert not running(marker)
 
 
-async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(tmp_path: Path) -> None:
+@MODES
+async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(
+    tmp_path: Path, sandbox: SandboxMode
+) -> None:
     marker = f"1000.{os.getpid()}5"
-    start = partial(
-        run_command,
-        ["sh", "-c", f"setsid sleep {marker} & sleep {marker}"],
-        cwd=tmp_path,
-        env={"PATH": os.defpath},
-        timeout_s=20,
-        max_output_bytes=100,
-        adopt=True,
-    )
+    command = f"setsid sleep {marker} & sleep {marker}"
     for moment in range(20):
         with anyio.fail_after(10):
             async with anyio.create_task_group() as group:
-                group.start_soon(start)
+                group.start_soon(_quietly, tmp_path, command, sandbox)
                 for _ in range(moment):
                     await anyio.lowlevel.checkpoint()
                 time.sleep(0.1)  # noqa: ASYNC251 - a busy loop, while the command gets going
                 group.cancel_scope.cancel()
+    for ms in range(60):
+        with anyio.move_on_after(ms / 1000):
+            await _quietly(tmp_path, command, sandbox)
 
     assert not running(marker)
+
+
+@MODES
+def test_when_the_engine_is_killed_its_commands_are(tmp_path: Path, sandbox: SandboxMode) -> None:
+    marker = f"1000.{os.getpid()}6"
+    engine = (
+        "import anyio\n"
+        "from pathlib import Path\n"
+        "from workflow_agent_react._shell import Shell\n"
+        f"command = 'setsid sleep {marker} & touch ready; sleep {marker}'\n"
+        f"shell = Shell(sandbox={sandbox!r}, env={{}})\n"
+        f"anyio.run(lambda: shell.run(Path({str(tmp_path)!r}), command, timeout_s=60))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", engine]) as process:
+        wait_until((tmp_path / "ready").exists)
+        assert running(marker)
+        process.kill()
+
+    wait_until(lambda: not running(marker))
+
+
+@needs_sandbox
+async def test_a_command_that_kills_what_watches_it_in_the_sandbox_is_ended_too(
+    tmp_path: Path,
+) -> None:
+    marker = f"1000.{os.getpid()}8"
+    command = f"pkill -KILL -f '[r]ead -r _' && echo killed; setsid sleep {marker} & sleep {marker}"
+    with anyio.fail_after(10), pytest.raises(ToolError, match=r"killed\n\[stopped: "):
+        await run(tmp_path, command, sandbox="require", timeout_s=1)
+
+    assert not running(marker)
+
+
+@needs_sandbox
+async def test_a_killed_sandbox_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    marker = f"1000.{os.getpid()}7"
+    texts: list[str] = []
+
+    async def start() -> None:
+        command = f"touch ready; sleep {marker} & sleep {marker}"
+        texts.append(await run(tmp_path, command, sandbox="require"))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(start)
+            await to_thread.run_sync(wait_until, (tmp_path / "ready").exists)
+            await anyio.run_process(["pkill", "-KILL", "-o", "-f", f"^[^ ]*bwrap .*{marker}"])
+
+    assert texts == ["Killed\n[exit code 137, SIGKILL, under 1 s, sandbox]"]
+    assert not running(marker)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 async def _quietly(workspace: Path, command: str, sandbox: SandboxMode) -> None:

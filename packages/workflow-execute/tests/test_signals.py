@@ -181,6 +181,41 @@ async def test_a_signal_that_was_left_over_does_not_stop_the_next_run(
     assert seen == [{}]
 
 
+async def test_an_owner_that_takes_its_time_is_signalled_once(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """A signal that moves again could get in the way of its removal."""
+    started, removed, moves = anyio.Event(), anyio.Event(), list[RefMove]()
+
+    async def slow(ctx: ThreadContext) -> int:
+        started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(1.2)
+        return 1
+
+    async def watch() -> None:
+        async with store.watch("signal/") as changes:
+            async for move in changes:
+                moves.append(move)
+                if move.new is None:
+                    removed.set()
+
+    async with open_store(tmp_path / "store.sqlite3") as other:
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(watch)
+                tasks.start_soon(Engine(store, locks=tmp_path / "locks").start, in_turn(slow), "p")
+                await started.wait()
+                (thread_id,) = await list_threads(store)
+                await Engine(other, locks=tmp_path / "locks").cancel(thread_id)
+                await removed.wait()
+                tasks.cancel_scope.cancel()
+    assert [move.new is None for move in moves] == [False, True]
+
+
 async def test_a_run_whose_process_died_is_interrupted(store: SqliteStore, tmp_path: Path) -> None:
     engine, stuck = Engine(store, locks=tmp_path / "locks"), Stuck()
     running: list[StoredThread] = []

@@ -51,6 +51,14 @@ def test_what_is_not_one_value_is_an_error_and_never_a_guess(text: str, reason: 
         find_json(text)
 
 
+@pytest.mark.timeout(20)  # looking each key up among those before it took minutes
+def test_a_doubled_key_is_found_among_very_many() -> None:
+    pairs = ", ".join(f'"k{i}": {i}' for i in range(100_000))
+
+    with pytest.raises(NotOneValue, match="the key 'k99999' stands twice"):
+        parse_strict(f'{{{pairs}, "k99999": 0}}')
+
+
 @given(st.dictionaries(st.text(), st.integers() | st.text(), min_size=1), st.sampled_from("ab\n"))
 def test_any_object_is_found_in_a_fence(value: dict[str, object], word: str) -> None:
     text = f"{word}\n```json\n{json.dumps(value)}\n```"

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ import workflow_util_agent._supervise
 SCRIPT = str(Path(workflow_util_agent._supervise.__file__))
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
+def start(*arguments: str, flags: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", SCRIPT, *arguments],
+        [sys.executable, "-I", "-S", *flags, SCRIPT, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -45,6 +46,15 @@ def is_running(pid: int) -> bool:
 )
 def test_it_ends_as_the_command_does(command: str, code: int) -> None:
     assert finish(start("sh", "-c", command)) == (code, b"")
+
+
+def test_it_starts_without_the_modules_that_take_longer_than_itself() -> None:
+    code, output = finish(start("true", flags=["-X", "importtime"]))
+    loaded = {line.rpartition("|")[2].strip() for line in output.decode().splitlines()}
+
+    assert code == 0
+    assert "select" in loaded
+    assert loaded & {"collections", "contextlib", "enum", "functools", "re", "signal"} == set()
 
 
 def test_a_command_that_is_not_there_is_told() -> None:
@@ -80,7 +90,7 @@ ESCAPES = [
 @pytest.mark.parametrize("ends_by", ["itself", "lifeline"])
 def test_nothing_gets_away(escape: str, ends_by: str) -> None:
     rest = "" if ends_by == "itself" else "sleep 1000"
-    process = start("--adopt", "sh", "-c", f"{escape} \n echo started; {rest}")
+    process = start("sh", "-c", f"{escape} \n echo started; {rest}")
     assert process.stdout is not None
     assert process.stdin is not None
     with process:
@@ -109,7 +119,7 @@ def descendants(pid: int) -> list[int]:
 def test_when_the_caller_dies_the_command_does() -> None:
     caller = (
         "import subprocess, sys, time\n"
-        f"subprocess.Popen([sys.executable, {SCRIPT!r}, '--adopt', 'sh', '-c',"
+        f"subprocess.Popen([sys.executable, {SCRIPT!r}, 'sh', '-c',"
         " 'setsid sleep 1000 & echo $!; sleep 1000'], stdin=subprocess.PIPE)\n"
         "time.sleep(1000)\n"
     )

@@ -29,6 +29,7 @@ from workflow_execute import (
     compare,
     find_thread,
     read_thread,
+    workflow_of_child,
 )
 from workflow_protocol import Event, RoleFinished, WorkflowError
 from workflow_register import (
@@ -79,7 +80,10 @@ def resume(output: Output, prefix: str, *, fresh: bool, bundle: Path | None) -> 
         archive = content(other.data)
         await store.commit([archive])
         result = await engine.resume(
-            load(other), thread.thread_id, fresh=fresh, bundle=archive.hash
+            await workflow_of_child(store, load(other), thread),
+            thread.thread_id,
+            fresh=fresh,
+            bundle=archive.hash,
         )
         if isinstance(result.error, JournalMismatch):
             await _explain(output, engine, thread, result.error)
@@ -93,10 +97,12 @@ async def workflow_of(store: Store, thread: StoredThread) -> Workflow:
 
     Raises:
         UsageError: it was run from Python, without a bundle.
+        ThreadNotResumable: it is a child that no `workflow_adapter` of the bundle has.
     """
     if thread.start.bundle is None:
         raise UsageError(f"thread {thread.thread_id} has no bundle; use it from Python")
-    return load(read_bundle((await store.get(thread.start.bundle)).data))
+    top = load(read_bundle((await store.get(thread.start.bundle)).data))
+    return await workflow_of_child(store, top, thread)
 
 
 async def _explain(
@@ -158,7 +164,8 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     if result.state == "completed" and last_value and not output.json:
         print(printable(pretty(last_value)), flush=True)
     if result.cause == "question":
-        output.say(f"`uwf thread answer {result.thread_id} --approve|--deny` answers")
+        for asking in result.waits_for or (result.thread_id,):
+            output.say(f"`uwf thread answer {asking} --approve|--deny` answers")
     if result.state in {"failed", "suspended"}:
         anew = "; with --fresh the unfinished turn begins anew" if result.state == "failed" else ""
         output.say(f"`uwf thread resume {result.thread_id}` goes on from here{anew}")

@@ -137,6 +137,7 @@ def _as_data(
             "elapsed_ms": step.record.elapsed_ms,
             "usage": step.record.usage,
             "hash": step.hash,
+            "child_threads": step.record.child_threads,
         }
         if records is not None:
             data["turn"] = records[number]
@@ -144,6 +145,7 @@ def _as_data(
     whole: Record = {
         "thread": thread.thread_id,
         "origin": thread.origin,
+        "parent": thread.parent,
         "workflow": thread.start.workflow,
         "bundle": thread.start.bundle,
         "state": state,
@@ -189,6 +191,8 @@ def _as_text(
         lines.append(f"cost       {cost:.4f}")
     if thread.origin is not None:
         lines.append(f"origin     {thread.origin}, the first {thread.own_from} steps")
+    if thread.parent is not None:
+        lines.append(f"parent     {thread.parent}")
     if status.summary:
         kind = f"{status.error}: " if status.error else ""
         place = f" (role {status.place})" if status.place and state == "failed" else ""
@@ -211,6 +215,7 @@ def _step_lines(number: int, step: StoredStep) -> list[str]:
     lines = [f"{number + 1}. {record.role}  ({record.elapsed_ms / 1000:.1f} s)", f"  {value}"]
     if step.content.encode() != step.value:
         lines.append(f"  {step.content}")
+    lines += [f"  child thread {child_id}" for child_id in record.child_threads]
     return lines
 
 

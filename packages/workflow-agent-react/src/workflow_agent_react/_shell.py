@@ -23,6 +23,14 @@ DEFAULT_TIMEOUT_S = 60
 MAX_TIMEOUT_S = 600
 _MAX_COMMAND_BYTES = 100_000  # Linux takes 128 KiB in one argument (MAX_ARG_STRLEN)
 
+# In a sandbox all processes die with its first one, so this ends it all when its input ends. Input
+# is kept as descriptor 3, for a shell gives what it runs in the background an empty one.
+_INSIDE = """
+exec 3<&0 </dev/null
+( (read -r _ <&3; kill -s KILL -- -1) >/dev/null 2>&1 & )
+exec "$@" 3<&-
+"""
+
 
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """How commands run."""
@@ -47,7 +55,8 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         sandboxed, words = await to_thread.run_sync(use_sandbox, self.sandbox)
         line = ["/bin/sh", "-c", command]
         if sandboxed:
-            line = sandbox_command(workspace, line, readable=self.readable)
+            inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
+            line = sandbox_command(workspace, inside, readable=self.readable)
         try:
             ran = await run_command(
                 line,

@@ -6,6 +6,20 @@ from workflow_execute._budget import (
     Price,
     Spent,
 )
+from workflow_execute._child import (
+    ChildHost,
+    ChildRecord,
+    ChildResult,
+    ChildTask,
+    run_child,
+    run_children,
+)
+from workflow_execute._child_adapter import (
+    WorkflowAdapter,
+    child_prompt,
+    workflow_adapter,
+    workflow_of_child,
+)
 from workflow_execute._engine import (
     Engine,
     run_workflow,
@@ -13,6 +27,9 @@ from workflow_execute._engine import (
 from workflow_execute._errors import (
     AlreadyAnswered,
     BindingError,
+    ChildCancelled,
+    ChildFailed,
+    ChildSuspended,
     ForkError,
     JournalMismatch,
     LimitReached,
@@ -59,6 +76,7 @@ from workflow_execute._threads import (
     read_thread,
     read_turn,
 )
+from workflow_execute._tree import ThreadTree, read_tree
 from workflow_execute._workflow import (
     Workflow,
     create_workflow,
@@ -70,6 +88,13 @@ __all__ = [
     "BindingError",
     "BranchRecord",
     "Budget",
+    "ChildCancelled",
+    "ChildFailed",
+    "ChildHost",
+    "ChildRecord",
+    "ChildResult",
+    "ChildSuspended",
+    "ChildTask",
     "Decision",
     "Difference",
     "Engine",
@@ -99,8 +124,11 @@ __all__ = [
     "ThreadNotResumable",
     "ThreadResult",
     "ThreadState",
+    "ThreadTree",
     "TurnRecord",
     "Workflow",
+    "WorkflowAdapter",
+    "child_prompt",
     "compare",
     "create_supervisor",
     "create_workflow",
@@ -108,6 +136,11 @@ __all__ = [
     "list_threads",
     "read_attempts",
     "read_thread",
+    "read_tree",
     "read_turn",
+    "run_child",
+    "run_children",
     "run_workflow",
+    "workflow_adapter",
+    "workflow_of_child",
 ]

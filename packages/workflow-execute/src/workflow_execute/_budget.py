@@ -40,7 +40,9 @@ class Limits:
     max_cost: float | None = None
     """In the currency of `prices`."""
     max_seconds: float | None = None
-    """Time that the thread has been run for, all its runs together."""
+    """Time that the thread has been run for, all its runs together, with its children's."""
+    max_depth: int = 8
+    """How many child threads may stand one below the other."""
     prices: Mapping[str, Price] = field(default_factory=_no_prices)
     """By the model's name, for `max_cost`."""
 
@@ -62,7 +64,8 @@ class Budget:
     The worst case of each model call is reserved before it is sent, so that calls at the same time
     can't overspend. A call whose usage isn't known counts as its worst case.
 
-    Hand one budget to several `Engine.start` and `resume`, such as a thread and its children.
+    A thread and its children share one by themselves; hand one to several `Engine.start` and
+    `resume` for threads that have nothing else to do with each other.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -119,7 +122,7 @@ class Budget:
         self._by_thread[thread_id] = self._by_thread.get(thread_id, Spent()).plus(charged)
 
     def take_up(self, thread_id: str, charged: Spent) -> None:
-        """Set what a thread's finished steps have spent; what its turn has is counted again."""
+        """Set what a thread has spent so far."""
         self._by_thread[thread_id] = charged
 
     def price(self, model: str, usage: Usage) -> Spent:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
 
-from workflow_cas import MemoryStore, RefConflict, RefMove, Store, content, node
+from workflow_cas import MemoryStore, RefConflict, RefMove, Store
+from workflow_execute._branch import commit_branch
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, ThreadNotResumable
+from workflow_execute._host import Host
 from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._journal import Asker, StoreJournal, TurnRecords, TurnWriter
 from workflow_execute._locks import owning
-from workflow_execute._records import (
-    FORMAT,
-    BranchRecord,
-    ShownState,
-    StatusRecord,
-    TurnRecord,
-)
+from workflow_execute._records import ShownState, TurnRecord
 from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
 from workflow_execute._run import Observer, Run, Surroundings, ThreadResult, context_of
 from workflow_execute._signals import Signal, Signals
 from workflow_execute._supervisor import SupervisorFn
 from workflow_execute._threads import StoredThread, read_thread, read_turn, thread_ref
+from workflow_execute._tree import cancel_below, read_lineage, read_tree, stopped_status
 from workflow_execute._workflow import Workflow
 from workflow_protocol import (
     Answer,
@@ -47,7 +45,7 @@ class Engine:
         store: keeps everything; stays the caller's to close.
         locks: a folder for one lock file a thread, so that two processes can't run one thread.
             `None` where no other process can see the store.
-        limits: for each thread.
+        limits: for each thread, together with all that it starts.
         observer: hears every event. It must be quick; what it raises is logged and dropped.
         asker: asks a person at once. Without one, or if it gives `None`, a question suspends the
             thread until `answer` is called. It is asked one question at a time.
@@ -73,11 +71,13 @@ class Engine:
         self._signals = Signals(store, watch=locks is not None)
         self._around = Surroundings(
             store=store,
+            locks=locks,
             signals=self._signals,
             observer=observer,
-            asker=asker,
+            asker=_in_turn(asker) if asker is not None else None,
             supervisor=supervisor,
             supervise_every=supervise_every,
+            host=Host,
         )
 
     async def start(
@@ -89,8 +89,6 @@ class Engine:
         name: str = "workflow",
         bundle: Hash | None = None,
         budget: Budget | None = None,
-        depth: int = 0,
-        parent_state: Hash | None = None,
     ) -> ThreadResult:
         """Begin a thread and run it until it completes, fails, is suspended or cancelled.
 
@@ -104,8 +102,6 @@ class Engine:
             name: what to call the workflow where people see it.
             bundle: the stored bundle that `workflow` came from.
             budget: what it draws from together with others; one of its own if not given.
-            depth: how many threads are above this one.
-            parent_state: the state of the thread above from which it is started.
 
         Raises:
             NotADirectoryError: the workspace is not a folder.
@@ -118,9 +114,7 @@ class Engine:
                 prompt=prompt,
                 workspace=await _folder(workspace),
                 timestamp_ms=now_ms(),
-                parent_state=parent_state,
             ),
-            depth=depth,
             bundle_hash=bundle,
         )
         async with owning(self._locks, thread_id):
@@ -139,21 +133,28 @@ class Engine:
     ) -> ThreadResult:
         """Go on with a thread where its last run ended, in the middle of a turn if need be.
 
-        Recorded model replies and tool results are used again, not made again.
+        Recorded model replies and tool results are used again, not made again. A child thread that
+        its turn has is taken up with it. A child can be taken up alone too, while the threads above
+        it aren't being run; they go on with what it came to.
 
         Args:
-            workflow: what to run: what the thread began with, or something else on purpose.
+            workflow: what to run: what the thread began with, or something else on purpose. For a
+                child it is the child's own; `workflow_of_child` finds it.
             thread_id: the thread.
-            fresh: begin the unfinished turn anew. The earlier attempt stays in the record.
+            fresh: begin the unfinished turn anew. The earlier attempt stays in the record; a child
+                thread that it has is cancelled.
             bundle: the stored bundle that `workflow` came from, if it is another than before.
             budget: what it draws from together with others; one of its own if not given.
 
         Raises:
             ThreadNotFound: there is none of this id.
-            ThreadBusy: it is being run elsewhere.
+            ThreadBusy: it, or a thread above it, is being run elsewhere.
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
         """
-        async with owning(self._locks, thread_id):
+        above = await read_lineage(self.store, await read_thread(self.store, thread_id))
+        async with AsyncExitStack() as owned:
+            for each in [*(thread.thread_id for thread in above), thread_id]:
+                await owned.enter_async_context(owning(self._locks, each))
             stored = await read_thread(self.store, thread_id)
             if stored.status.state == "completed":
                 raise ThreadNotResumable(
@@ -163,12 +164,22 @@ class Engine:
             if fresh and stored.turn is not None:
                 writer = TurnWriter(self.store, thread_ref(thread_id, "turn"), stored.turn)
                 await writer.append(TurnRecord(key="", at_ms=now_ms(), kind="attempt"))
+                await cancel_below(self.store, thread_id)
             if bundle is not None and bundle != stored.start.bundle:
-                await self._branch(stored, stored.head, thread_id, bundle=bundle)
-            stored = await read_thread(self.store, thread_id)
-            ctx = context_of(stored, workflow)
-            run = Run(self._around, workflow, budget or Budget(self._limits), ctx)
-            await run.take_up(stored)
+                await commit_branch(self.store, stored, stored.head, thread_id, bundle=bundle)
+            budget = budget or Budget(self._limits)
+            tree = await read_tree(self.store, above[0].thread_id if above else thread_id)
+            for part in tree.walk():
+                budget.take_up(part.thread.thread_id, part.charged)
+            own = next(each for each in tree.walk() if each.thread.thread_id == thread_id)
+            run = Run(
+                self._around,
+                workflow,
+                budget,
+                context_of(own.thread, workflow),
+                lineage=[(thread.thread_id, thread.start.workflow) for thread in above],
+            )
+            await run.take_up(own.thread, own.attempts)
             return await run.to_the_end()
 
     async def fork(
@@ -208,7 +219,8 @@ class Engine:
         if kept < len(stored.steps):
             parent = (await self.store.get(stored.steps[kept].hash)).refs[0]
         fork_id = new_thread_id()
-        await self._branch(
+        await commit_branch(
+            self.store,
             stored,
             parent,
             fork_id,
@@ -358,66 +370,13 @@ class Engine:
         if stored.status.state == "completed":
             await self._signals.remove_with(thread_id, lambda moves: self.store.commit([], moves))
             raise ThreadNotResumable(f"thread {thread_id} is completed")
-        cancelled = signal == "cancel"
-        status = node(
-            "status",
-            StatusRecord(
-                state="cancelled" if cancelled else "suspended",
-                at_ms=now_ms(),
-                return_code=130 if cancelled else 1,
-                summary="cancelled" if cancelled else "paused",
-                cause="" if cancelled else "paused",
-                place=stored.status.place,
-            ),
-        )
+        status = await stopped_status(self.store, stored, signal)
         move = RefMove(thread_ref(thread_id, "status"), stored.status_hash, status.hash)
         await self._signals.remove_with(
             thread_id, lambda moves: self.store.commit([status], [move, *moves])
         )
-
-    async def _branch(
-        self,
-        stored: StoredThread,
-        parent: Hash,
-        thread_id: ThreadId,
-        *,
-        origin: ThreadId | None = None,
-        reason: str = "",
-        prompt: str | None = None,
-        workspace: Path | None = None,
-        bundle: Hash | None = None,
-        name: str | None = None,
-    ) -> None:
-        """Put a `branch` after a node: as the head of a new thread, or of the same one."""
-        task = content(prompt) if prompt is not None else None
-        branch = node(
-            "branch",
-            BranchRecord(
-                format=FORMAT,
-                thread_id=thread_id,
-                at_ms=now_ms(),
-                origin=origin or "",
-                workflow=name,
-                prompt=task.hash if task else None,
-                workspace=str(workspace) if workspace else None,
-                bundle=bundle,
-            ),
-            [h for h in (parent, task.hash if task else None, bundle) if h],
-        )
-        same = origin is None
-        head = thread_ref(thread_id, "head")
-        moves = [RefMove(head, stored.head if same else None, branch.hash)]
-        objects = [*([task] if task else []), branch]
-        if not same:
-            status = node(
-                "status",
-                StatusRecord(
-                    state="suspended", at_ms=now_ms(), return_code=1, summary=reason, cause="forked"
-                ),
-            )
-            objects.append(status)
-            moves.append(RefMove(thread_ref(thread_id, "status"), None, status.hash))
-        await self.store.commit(objects, moves)
+        if signal == "cancel":
+            await cancel_below(self.store, thread_id)
 
 
 async def run_workflow(
@@ -448,6 +407,17 @@ async def _folder(workspace: Path | None) -> Path:
             f"the workspace {str(folder)!r} has a name that is not UTF-8; rename it"
         ) from error
     return Path(folder)
+
+
+def _in_turn(asker: Asker) -> Asker:
+    """Ask one question at a time, whichever thread has it."""
+    asking = anyio.Lock()
+
+    async def ask(key: str, question: Question) -> Answer | None:
+        async with asking:
+            return await asker(key, question)
+
+    return ask
 
 
 async def _unheard(event: Event) -> None:

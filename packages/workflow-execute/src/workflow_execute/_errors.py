@@ -12,16 +12,20 @@ WorkflowError
 │   └── AlreadyAnswered    it did, and somebody has answered
 ├── JournalMismatch        a turn that is carried out again asks for something else than before
 │   └── NotRecorded        a replay came to something that was never done
+├── ChildFailed            a child thread failed, or completed with another return code than 0
+├── ChildCancelled         somebody cancelled a child thread
 └── Suspended
-    └── LimitReached       raise the limit and resume
+    ├── LimitReached       raise the limit and resume
+    └── ChildSuspended     settle what the child thread waits for and resume
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workflow_execute._records import Cause
 from workflow_execute._sketch import Difference
-from workflow_protocol import Suspended, WorkflowError
+from workflow_protocol import Suspended, ThreadId, WorkflowError
 
 
 class BindingError(WorkflowError):
@@ -113,4 +117,34 @@ class LimitReached(Suspended):
 
     def __init__(self, limit: str, reason: str) -> None:
         self.limit = limit
+        super().__init__(reason)
+
+
+class ChildFailed(WorkflowError):
+    """A child thread failed, or completed with a return code other than 0.
+
+    One that failed is taken up where it is when the thread above is resumed. One that completed
+    keeps its code: begin the turn anew, or let `convert` read it.
+    """
+
+    def __init__(self, thread_id: ThreadId, message: str, *, return_code: int) -> None:
+        self.thread_id = thread_id
+        self.return_code = return_code
+        super().__init__(message)
+
+
+class ChildCancelled(WorkflowError):
+    """Somebody cancelled a child thread; resuming the thread above takes it up again."""
+
+    def __init__(self, thread_id: ThreadId, message: str) -> None:
+        self.thread_id = thread_id
+        super().__init__(message)
+
+
+class ChildSuspended(Suspended):
+    """A child thread waits: `cause` says for what, `threads` which one, at the very bottom."""
+
+    def __init__(self, reason: str, *, cause: Cause, threads: Sequence[ThreadId]) -> None:
+        self.cause: Cause = cause
+        self.threads = tuple(threads)
         super().__init__(reason)

@@ -73,7 +73,7 @@ class TurnRecords:
                     known.questions[key] = msgspec.json.decode(entry.bytes, type=Question)
                 case "answer":
                     known.answers[key] = msgspec.json.decode(entry.bytes, type=Answer)
-                case "attempt":
+                case "lost" | "attempt":
                     pass
         return known
 
@@ -180,6 +180,7 @@ class StoreJournal:
         last: the hash of the last of these.
         asker: asks a person at once.
         budget: what model calls draw from, in the name of `thread_id`.
+        interrupted: the process died in this turn, perhaps during a model call.
     """
 
     def __init__(
@@ -193,9 +194,12 @@ class StoreJournal:
         asker: Asker | None = None,
         budget: Budget | None = None,
         thread_id: str = "",
+        interrupted: bool = False,
     ) -> None:
+        entries = list(entries)
         self._note = note
         self._known = TurnRecords.of(entries)
+        self._interrupted = interrupted
         self._writer = TurnWriter(store, ref, last)
         self._asker = asker
         self._asking = anyio.Lock()
@@ -208,6 +212,8 @@ class StoreJournal:
         """What the turn counts against the limits."""
         self.metered = False
         """Whether any of its effects said what it took."""
+        for lost in (entry.record for entry in entries if entry.record.kind == "lost"):
+            self.add(Spent(lost.charged_tokens, lost.charged_micros))
 
     @property
     def last(self) -> Hash | None:
@@ -250,25 +256,34 @@ class StoreJournal:
             value = decode(known.bytes, type)
             if metered is not None:
                 self._rounds += 1
-                self._charge(metered, value)
+                self.add(Spent(known.record.charged_tokens, known.record.charged_micros))
             return value
         if effect is Effect.UNSAFE and key in self._known.intents:
             check_input(self._known.intents[key], digest, request, self._last_size)
             raise OutcomeUnknown(key)
         record = self._describe(key, effect, digest, request)
+        if self._interrupted and metered is not None:
+            await self._lose(key, metered)
+        if metered is not None or effect is not Effect.READ:  # a read may have been put off
+            self._interrupted = False
         reserved = self._reserve(metered) if metered is not None else None
         began_s = time.monotonic()
         try:
             if effect is Effect.UNSAFE:
                 await self._append(key, "intent", effect=effect, digest=record.digest)
             value = await self._perform(key, perform, effect)
-        except BaseException:
+        except BaseException as error:
             if reserved is not None:
                 self._budget.release(reserved)
+            if metered is not None and isinstance(error, anyio.get_cancelled_exc_class()):
+                await self._lose(key, metered)
             raise
         if metered is not None and reserved is not None:
             self._budget.release(reserved)
-            self._charge(metered, value)
+            charged = self._charge(metered, value)
+            record = msgspec.structs.replace(
+                record, charged_tokens=charged.tokens, charged_micros=charged.micros
+            )
         record, objects = with_result(record, encode(value))
         free = effect is Effect.READ and metered is None and request is None
         if free and time.monotonic() - began_s < QUICK_READ_S:
@@ -351,9 +366,28 @@ class StoreJournal:
         self._rounds += 1
         return reserved
 
-    def _charge(self, metered: Metered[T], value: T) -> None:
+    def _charge(self, metered: Metered[T], value: T) -> Spent:
         charged = self._budget.charge(metered.model, metered.used(value), metered.at_most)
         self._budget.count(charged, thread_id=self._thread_id)
+        self.add(charged)
+        return charged
+
+    async def _lose(self, key: str, metered: Metered[T]) -> None:
+        """Count a call whose reply nobody will see. What it took is unknown: the worst case."""
+        worst = self._budget.price(metered.model, metered.at_most())
+        self._budget.count(worst, thread_id=self._thread_id)
+        self.add(worst)
+        record = TurnRecord(
+            key=key,
+            at_ms=now_ms(),
+            kind="lost",
+            charged_tokens=worst.tokens,
+            charged_micros=worst.micros,
+        )
+        await self._writer.append(record)
+
+    def add(self, charged: Spent) -> None:
+        """Count towards the turn. The budget has what was recorded before from the store."""
         self.charged = self.charged.plus(charged)
         self.metered = True
 

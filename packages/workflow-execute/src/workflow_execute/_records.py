@@ -25,7 +25,7 @@ ShownState = ThreadState | Literal["interrupted"]
 """`interrupted` is a thread that was running when its process died."""
 Cause = Literal["", "question", "limit", "paused", "forked"]
 """What a suspended thread waits for."""
-TurnKind = Literal["result", "intent", "withdrawn", "question", "answer", "attempt"]
+TurnKind = Literal["result", "intent", "withdrawn", "lost", "question", "answer", "attempt"]
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,6 +41,8 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     depth: int = 0
     bundle: Hash | None = None
     parent_state: Hash | None = None
+    """The state of the thread above from which this child was started."""
+    parent_thread: str | None = None
 
 
 class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,7 +75,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The position of the role's words; the same as the value where it has no others."""
     turn: int | None = None
     """The position of the last record of the turn's journal."""
-    child_thread: str | None = None
+    child_threads: tuple[str, ...] = ()
+    """The threads that the turn started; what they came to is among the refs."""
     usage: Usage = Usage()
     charged_tokens: int | None = None
     """What the step counts against limits, where that isn't its usage."""
@@ -88,13 +91,14 @@ class TurnRecord(
     omit_defaults=True,
     rename={
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
-        "sketch": "s", "value": "v", "first": "f",
+        "sketch": "s", "value": "v", "first": "f", "charged_tokens": "u", "charged_micros": "m",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
 
-    `intent`: the effect is about to start. `withdrawn`: it didn't after all. `question`, `answer`:
-    what a person was asked and said. `attempt`: the turn is begun anew; what is before is history.
+    `intent`: the effect is about to start. `withdrawn`: it didn't after all. `lost`: a model call
+    was cut off and counts as its worst case. `question`, `answer`: what a person was asked and
+    said. `attempt`: the turn is begun anew; what is before is history.
     """
 
     key: str
@@ -110,6 +114,10 @@ class TurnRecord(
     """The result, if it is JSON; otherwise it is a content, and the last ref."""
     first: bool = False
     """There is no record before this one."""
+    charged_tokens: int = 0
+    """What a model call counts against limits."""
+    charged_micros: int = 0
+    """The same in millionths of the currency of the price table."""
 
 
 class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -125,6 +133,12 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     cause: Cause = ""
     place: str = ""
     """The role at work when it ended, for all but `completed`."""
+    turn_ms: int = 0
+    """How long the unfinished turn has been at work, all its runs together."""
+    died: bool = False
+    """Its process died before, perhaps during a model call that counts; stopped since."""
+    waits_for: tuple[str, ...] = ()
+    """The threads below it that a suspended thread waits for."""
 
 
 class SignalRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from workflow_execute._supervisor import (
     recorded_decision,
     stopped,
 )
-from workflow_execute._threads import JournalEntry, StoredStep, read_thread, read_turn
+from workflow_execute._threads import JournalEntry, StoredStep, is_of_child, read_thread, read_turn
 from workflow_execute._workflow import Workflow, encode_value
 from workflow_protocol import (
     Answer,
@@ -158,8 +158,13 @@ class _Recorded:
         self._known = TurnRecords.of(entries)
         self._on_request = on_request
         self._last_size = 0
-        # The supervisor is no part of the workflow: what it did is not asked for again.
-        self.unused = {key for key in self._known.results if not key.startswith(SUPERVISOR_KEYS)}
+        # The supervisor is no part of the workflow: what it did is not asked for again. Nor is a
+        # child that a tool started, whose result is the tool's.
+        self.unused = {
+            key
+            for key in self._known.results
+            if not key.startswith(SUPERVISOR_KEYS) and not is_of_child(key)
+        }
         self.used = 0
         self.compared = 0
 

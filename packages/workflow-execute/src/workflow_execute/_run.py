@@ -6,12 +6,20 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import anyio
+import msgspec
 
 from workflow_cas import RefMove, Store, StoreError, content, node
-from workflow_execute._budget import Budget, Spent
-from workflow_execute._errors import LimitReached, ThreadNotCompleted, ThreadNotResumable
+from workflow_execute._budget import Budget, Limits, Spent
+from workflow_execute._errors import (
+    ChildCancelled,
+    ChildSuspended,
+    LimitReached,
+    ThreadNotCompleted,
+    ThreadNotResumable,
+)
 from workflow_execute._ids import now_ms
 from workflow_execute._journal import Asker, StoreJournal
 from workflow_execute._records import (
@@ -24,7 +32,17 @@ from workflow_execute._records import (
 )
 from workflow_execute._signals import Signal, Signals
 from workflow_execute._supervisor import SupervisorFn, judge, stopped
-from workflow_execute._threads import JournalEntry, StoredStep, StoredThread, read_turn, thread_ref
+from workflow_execute._threads import (
+    JournalEntry,
+    StoredStep,
+    StoredThread,
+    children_in,
+    has_died,
+    thread_ref,
+    turn_ms,
+    unsettled,
+)
+from workflow_execute._tree import cancel_below, charged_in
 from workflow_execute._workflow import Workflow, encode_value
 from workflow_protocol import (
     Completion,
@@ -64,6 +82,8 @@ class ThreadResult:
     """What a role raised, for `failed`."""
     cause: Cause = ""
     """What a suspended thread waits for."""
+    waits_for: tuple[ThreadId, ...] = ()
+    """The threads below it that a suspended thread waits for: they are the ones to answer."""
 
     @property
     def value(self) -> object:
@@ -84,11 +104,14 @@ class Surroundings:
     """What all runs of an engine have in common."""
 
     store: Store
+    locks: Path | None
     signals: Signals
     observer: Observer | None
     asker: Asker | None
     supervisor: SupervisorFn | None
     supervise_every: int
+    host: Callable[[Surroundings, Run], object]
+    """Makes what roles start child threads with."""
 
 
 def context_of(stored: StoredThread, workflow: Workflow) -> ThreadContext:
@@ -120,29 +143,49 @@ def context_of(stored: StoredThread, workflow: Workflow) -> ThreadContext:
 def typed_step(step: StoredStep, workflow: Workflow) -> RoleStep:
     """A stored step as roles see it."""
     role = workflow.definition.role(step.record.role)
-    child = step.record.child_thread
     return RoleStep(
         role=role.name,
         meta=schema_of(role.schema).validate_json(step.value),
         content=step.content,
         content_hash=step.content_hash,
         timestamp_ms=step.record.at_ms,
-        child_thread=None if child is None else ThreadId(child),
+        child_threads=tuple(map(ThreadId, step.record.child_threads)),
         usage=step.record.usage,
     )
 
 
 class Run:
-    """Takes a thread from where it is to one of its states."""
+    """Takes a thread from where it is to one of its states.
+
+    Args:
+        around: what it shares with other runs.
+        workflow: what it runs.
+        budget: what it draws from.
+        ctx: the thread.
+        above: the run whose turn it is a part of.
+        lineage: id and name of the threads above, topmost first, where these don't run.
+    """
 
     def __init__(
-        self, around: Surroundings, workflow: Workflow, budget: Budget, ctx: ThreadContext
+        self,
+        around: Surroundings,
+        workflow: Workflow,
+        budget: Budget,
+        ctx: ThreadContext,
+        *,
+        above: Run | None = None,
+        lineage: Sequence[tuple[ThreadId, str]] = (),
     ) -> None:
         self._around = around
         self._store = around.store
         self._workflow = workflow
         self._budget = budget
         self._ctx = ctx
+        self._name = ""
+        self._above = above
+        self._lineage = tuple(lineage) if above is None else above.chain
+        self._children: dict[ThreadId, None] = {}  # of this turn, in order
+        self._host = around.host(around, self)
         self._head: Hash | None = None
         self._status: Hash | None = None
         self._journal = self._new_journal()
@@ -150,10 +193,41 @@ class Run:
         self._signal: Signal | None = None
         self._turn_began_s = time.monotonic()
         self._ran_before_ms = 0
+        self._turn_before_ms = 0
+
+    @property
+    def chain(self) -> tuple[tuple[ThreadId, str], ...]:
+        """Id and name of the threads from the topmost one down to this."""
+        return (*self._lineage, (self._ctx.thread_id, self._name))
+
+    @property
+    def limits(self) -> Limits:
+        """What holds for it and all threads below it together."""
+        return self._budget.limits
+
+    def child_context(self, thread_id: ThreadId, prompt: str) -> ThreadContext:
+        """A new thread below this one."""
+        ctx = self._ctx
+        return ThreadContext(
+            thread_id=thread_id,
+            start=StartStep(
+                prompt=prompt,
+                workspace=ctx.start.workspace,
+                timestamp_ms=now_ms(),
+                parent_state=self._head,
+            ),
+            depth=ctx.depth + 1,
+            bundle_hash=ctx.bundle_hash,
+        )
+
+    def below(self, workflow: Workflow, ctx: ThreadContext) -> Run:
+        """A run of a child: it draws from the same budget and ends at the latest when this does."""
+        self._children[ctx.thread_id] = None
+        return Run(self._around, workflow, self._budget, ctx, above=self)
 
     async def begin(self, name: str) -> None:
         """Commit the start of a new thread."""
-        ctx = self._ctx
+        ctx, self._name = self._ctx, name
         prompt = content(ctx.start.prompt)
         start = node(
             "start",
@@ -167,6 +241,7 @@ class Run:
                 depth=ctx.depth,
                 bundle=ctx.bundle_hash,
                 parent_state=ctx.start.parent_state,
+                parent_thread=self._lineage[-1][0] if self._lineage else None,
             ),
             [h for h in (prompt.hash, ctx.bundle_hash, ctx.start.parent_state) if h],
         )
@@ -177,30 +252,37 @@ class Run:
         )
         self._head, self._status = start.hash, status.hash
 
-    async def take_up(self, stored: StoredThread) -> None:
+    async def take_up(
+        self, stored: StoredThread, attempts: Sequence[Sequence[JournalEntry]]
+    ) -> None:
         """Take over a stored thread with the records of its unfinished turn."""
         self._head, self._status = stored.head, stored.status_hash
-        entries = await read_turn(self._store, stored.turn)
-        self._journal = self._new_journal(entries, stored.turn)
+        self._name = stored.start.workflow
+        died = has_died(stored)
+        self._journal = self._new_journal(unsettled(attempts), stored.turn, interrupted=died)
+        abandoned = charged_in(entry for entries in attempts[:-1] for entry in entries)
+        if abandoned != Spent():
+            self._journal.add(abandoned)
+        self._children = dict.fromkeys(children_in(attempts))
+        self._turn_before_ms = turn_ms(stored, attempts)
         self._ran_before_ms = sum(step.record.elapsed_ms for step in stored.steps)
-        spent = Spent()
-        for step in stored.steps:
-            spent = spent.plus(charged_for(step))
-        self._budget.take_up(stored.thread_id, spent)
-        running = StatusRecord(state="running", at_ms=now_ms())
+        self._ran_before_ms += self._turn_before_ms
+        running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=self._turn_before_ms)
         await self._around.signals.remove_with(
             stored.thread_id, lambda moves: self._set_status(running, moves)
         )
 
     async def to_the_end(self) -> ThreadResult:
         """Run until the thread ends in one of its states, and record which."""
+        ctx = self._ctx
         await self._note(
-            ThreadStarted(thread_id=self._ctx.thread_id, prompt=self._ctx.start.prompt)
+            ThreadStarted(thread_id=ctx.thread_id, prompt=ctx.start.prompt, depth=ctx.depth)
         )
         outcome: tuple[StatusRecord, Exception | None] | None = None
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._around.signals.follow, self._ctx.thread_id, self._interrupt)
+                for each in self._followed():
+                    tasks.start_soon(self._around.signals.follow, each, self._interrupt)
                 self._scope.deadline = self._deadline()
                 with self._scope:
                     outcome = await self._outcome()
@@ -208,11 +290,11 @@ class Run:
         except BaseException:  # cancellation, Ctrl-C: recorded, then raised on
             with anyio.move_on_after(_COMMIT_GRACE_S, shield=True):
                 try:
-                    await self._end(self._ended("cancelled", 130, "cancelled"))
+                    await self._end(self._cut_off())
                 except StoreError:  # it shows as interrupted then; the cancellation must go on
                     _log.exception("the end of thread %s was not recorded", self._ctx.thread_id)
             raise
-        status, error = outcome or (self._interrupted(), None)
+        status, error = outcome or (self._interrupted(self._signal), None)
         await self._end(status)
         return ThreadResult(
             thread_id=self._ctx.thread_id,
@@ -222,6 +304,7 @@ class Run:
             steps=self._ctx.steps,
             error=error,
             cause=status.cause,
+            waits_for=tuple(map(ThreadId, status.waits_for)),
         )
 
     async def _outcome(self) -> tuple[StatusRecord, Exception | None]:
@@ -230,6 +313,11 @@ class Run:
             return self._ended("completed", done.return_code, done.summary), None
         except LimitReached as limit:
             return self._ended("suspended", 1, limit.reason, cause="limit"), None
+        except ChildSuspended as child:
+            reason, below = child.reason, child.threads
+            return self._ended("suspended", 1, reason, cause=child.cause, waits_for=below), None
+        except ChildCancelled as cancelled:
+            return self._ended("cancelled", 130, str(cancelled)), None
         except Suspended as suspended:
             more = len(self._journal.pending) - 1
             others = f" (and {more} more questions)" if more > 0 else ""
@@ -244,7 +332,7 @@ class Run:
             if limit is not None and len(self._ctx.steps) >= limit:
                 raise LimitReached("max_steps", f"the limit of {limit} steps is reached")
             self._turn_began_s = time.monotonic()
-            ctx = replace(self._ctx, journal=self._journal)
+            ctx = replace(self._ctx, journal=self._journal, host=self._host)
             outcome = await self._stopped(ctx) or await self._workflow.advance(ctx)
             if isinstance(outcome, Completion):
                 return outcome
@@ -260,22 +348,25 @@ class Run:
     async def _commit(self, step: RoleStep) -> None:
         """Write the step, publish it as the head and close the turn: one transaction."""
         role = self._workflow.definition.role(step.role)
+        step = msgspec.structs.replace(step, child_threads=tuple(self._children))
         assert self._head is not None  # begin or take_up came first
         value, words = content(encode_value(role, step.meta)[0]), content(step.content)
         rest, turn = self._journal.rest()
         on_disk, charged = self._journal.last, self._journal.charged
-        refs = list(dict.fromkeys(h for h in (self._head, value.hash, words.hash, turn) if h))
+        below = [await self._store.ref(thread_ref(each, "head")) for each in self._children]
+        known = (self._head, value.hash, words.hash, turn, *below)
+        refs = list(dict.fromkeys(h for h in known if h))
         tokens = step.usage.input_tokens + step.usage.output_tokens
         metered = self._journal.metered
         record = StateRecord(
             role=step.role,
             step=len(self._ctx.steps),
             at_ms=step.timestamp_ms,
-            elapsed_ms=int((time.monotonic() - self._turn_began_s) * 1000),
+            elapsed_ms=self._turn_ms(),
             value=refs.index(value.hash),
             content=refs.index(words.hash),
             turn=None if turn is None else refs.index(turn),
-            child_thread=step.child_thread,
+            child_threads=step.child_threads,
             usage=step.usage,
             charged_tokens=charged.tokens if metered and charged.tokens != tokens else None,
             charged_micros=charged.micros,
@@ -288,8 +379,9 @@ class Run:
             await self._store.commit([value, words, *rest, state], moves)
             self._head = state.hash
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, step))
-        self._ran_before_ms += record.elapsed_ms
+        self._turn_before_ms = 0
         self._journal = self._new_journal()
+        self._children = {}
         await self._note(
             RoleFinished(
                 role=step.role,
@@ -300,12 +392,30 @@ class Run:
             )
         )
 
+    def _turn_ms(self) -> int:
+        """How long the turn has been at work, all its runs together."""
+        return self._turn_before_ms + int((time.monotonic() - self._turn_began_s) * 1000)
+
     def _interrupt(self, signal: Signal) -> None:
         self._signal = self._signal or signal
         self._scope.cancel()
 
-    def _interrupted(self) -> StatusRecord:
-        match self._signal:
+    def _followed(self) -> list[ThreadId]:
+        """Whose signals end this run: its own, and those to threads above that don't run."""
+        above = [] if self._above is not None else [thread_id for thread_id, _ in self._lineage]
+        return [self._ctx.thread_id, *above]
+
+    def _cut_off(self) -> StatusRecord:
+        """How it ends when it is cancelled from outside: as the thread above that was stopped."""
+        above = self._above
+        while above is not None:
+            if above._scope.cancel_called:
+                return self._interrupted(above._signal)
+            above = above._above
+        return self._ended("cancelled", 130, "cancelled")
+
+    def _interrupted(self, signal: Signal | None) -> StatusRecord:
+        match signal:
             case "pause":
                 return self._ended("suspended", 1, "paused", cause="paused")
             case "cancel":
@@ -329,6 +439,7 @@ class Run:
         *,
         error: str = "",
         cause: Cause = "",
+        waits_for: tuple[ThreadId, ...] = (),
     ) -> StatusRecord:
         return StatusRecord(
             state=state,
@@ -338,6 +449,8 @@ class Run:
             error=error,
             cause=cause,
             place="" if state == "completed" else self._role_at_work(),
+            turn_ms=0 if state == "completed" else self._turn_ms(),
+            waits_for=waits_for,
         )
 
     def _role_at_work(self) -> str:
@@ -355,12 +468,15 @@ class Run:
             await self._around.signals.remove_with(
                 self._ctx.thread_id, lambda moves: self._set_status(status, moves)
             )
+        if status.state == "cancelled" and self._children:
+            await cancel_below(self._store, self._ctx.thread_id)
         await self._note(
             ThreadEnded(
                 thread_id=self._ctx.thread_id,
                 state=status.state,
                 return_code=status.return_code or 0,
                 summary=status.summary,
+                depth=self._ctx.depth,
             )
         )
 
@@ -372,7 +488,11 @@ class Run:
             self._status = stored.hash
 
     def _new_journal(
-        self, entries: Iterable[JournalEntry] = (), last: Hash | None = None
+        self,
+        entries: Iterable[JournalEntry] = (),
+        last: Hash | None = None,
+        *,
+        interrupted: bool = False,
     ) -> StoreJournal:
         return StoreJournal(
             self._store,
@@ -383,6 +503,7 @@ class Run:
             asker=self._around.asker,
             budget=self._budget,
             thread_id=self._ctx.thread_id,
+            interrupted=interrupted,
         )
 
     def _move(self, what: str, old: Hash | None, new: Hash | None) -> RefMove:
@@ -394,14 +515,6 @@ class Run:
                 self._around.observer(event)
             except Exception:  # noqa: BLE001 - whatever it raises, the thread goes on
                 _log.exception("an observer failed at %r", event)
-
-
-def charged_for(step: StoredStep) -> Spent:
-    """What a committed step counts against limits."""
-    record = step.record
-    tokens = record.usage.input_tokens + record.usage.output_tokens
-    charged = tokens if record.charged_tokens is None else record.charged_tokens
-    return Spent(charged, record.charged_micros)
 
 
 def _words_of(error: Exception) -> str:

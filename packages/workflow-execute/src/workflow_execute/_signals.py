@@ -11,7 +11,7 @@ import anyio
 from workflow_cas import RefConflict, RefMove, Store, StoreError, node
 from workflow_execute._ids import now_ms
 from workflow_execute._records import SignalRecord
-from workflow_protocol import ThreadId
+from workflow_protocol import Hash, ThreadId
 
 Signal = Literal["pause", "cancel"]
 
@@ -61,12 +61,14 @@ class Signals:
         return act is not None
 
     async def send(self, thread_id: ThreadId, signal: Signal) -> None:
-        """Leave a signal in the store for whoever runs the thread."""
+        """Leave a signal in the store for whoever runs the thread, unless it is there."""
         name = _PREFIX + thread_id
+        found = await self._store.ref(name)
+        if found is not None and await self._read(found) == signal:
+            return  # moving it again would only get in the way of the owner, who takes it away
         record = node("signal", SignalRecord(signal=signal, at_ms=now_ms()))
         try:
-            move = RefMove(name, await self._store.ref(name), record.hash)
-            await self._store.commit([record], [move])
+            await self._store.commit([record], [RefMove(name, found, record.hash)])
         except RefConflict:
             return  # somebody else signals at the same moment
 
@@ -97,5 +99,7 @@ class Signals:
         thread_id = ThreadId(name.removeprefix(_PREFIX))
         found = await self._store.ref(name)
         if thread_id in self._running and found is not None:
-            record = (await self._store.get(found)).as_node().read(SignalRecord)
-            self.send_here(thread_id, record.signal)
+            self.send_here(thread_id, await self._read(found))
+
+    async def _read(self, found: Hash) -> Signal:
+        return (await self._store.get(found)).as_node().read(SignalRecord).signal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,12 @@ class StoredThread:
     """The last record of a turn that was begun and not committed."""
 
     @property
+    def parent(self) -> ThreadId | None:
+        """The thread that waits for this one. Nothing waits for the fork of a child."""
+        above = self.start.parent_thread
+        return ThreadId(above) if above is not None and self.origin is None else None
+
+    @property
     def workspace(self) -> Path:
         """The folder that its roles work in."""
         return Path(self.start.workspace)
@@ -90,14 +96,16 @@ async def list_threads(store: Store) -> list[ThreadId]:
 
 
 async def find_thread(store: Store, prefix: str) -> ThreadId:
-    """Complete the beginning of a thread id; `latest` is the one begun last.
+    """Complete the beginning of a thread id; `latest` is the one begun last that is no child.
 
     Raises:
         ThreadNotFound: none begins like this, or more than one.
     """
     known = await list_threads(store)
-    if prefix == "latest" and known:
-        return known[-1]
+    if prefix == "latest":
+        for each in reversed(known):
+            if (await read_thread(store, each)).parent is None:
+                return each
     found = [each for each in known if each.startswith(prefix.upper())] if prefix else []
     if len(found) == 1:
         return found[0]
@@ -147,8 +155,12 @@ async def read_turn(store: Store, last: Hash | None) -> list[JournalEntry]:
 
     An intent is left out once it is known what came of it.
     """
-    attempts = await read_attempts(store, last)
-    entries = attempts[-1] if attempts else []
+    return unsettled(await read_attempts(store, last))
+
+
+def unsettled(attempts: Sequence[Sequence[JournalEntry]]) -> list[JournalEntry]:
+    """The records of the last attempt, without the intents of which is known what came of them."""
+    entries: Sequence[JournalEntry] = attempts[-1] if attempts else ()
     settled = {each.record.key for each in entries if each.record.kind in {"result", "withdrawn"}}
     return [
         each
@@ -178,6 +190,46 @@ async def read_attempts(store: Store, last: Hash | None) -> list[list[JournalEnt
             data = (await store.get(node.refs[-1])).data
         attempts[-1].append(JournalEntry(hash=node.hash, record=record, data=data))
     return attempts
+
+
+CHILD_THREAD = "child-thread"
+CHILD_RESULT = "child-result"
+"""Parts of the journal keys under which a turn keeps a child's id and what the child came to."""
+
+
+def is_of_child(key: str) -> bool:
+    """Whether a journal key is one of `run_child`, in whatever scope."""
+    return not {CHILD_THREAD, CHILD_RESULT}.isdisjoint(key.split("/"))
+
+
+def children_in(attempts: Iterable[Iterable[JournalEntry]]) -> list[ThreadId]:
+    """The child threads that a turn has chosen an id for."""
+    return [
+        ThreadId(msgspec.json.decode(entry.bytes, type=str))
+        for entries in attempts
+        for entry in entries
+        if entry.record.kind == "result" and CHILD_THREAD in entry.record.key.split("/")
+    ]
+
+
+def has_died(stored: StoredThread) -> bool:
+    """Whether its process died in the unfinished turn. The caller knows that nobody runs it."""
+    return stored.status.state == "running" or stored.status.died
+
+
+def turn_ms(stored: StoredThread, attempts: Iterable[Sequence[JournalEntry]]) -> int:
+    """How long the unfinished turn has been at work, as far as is known.
+
+    Where the process died, it was at work at least until its last record.
+    """
+    status = stored.status
+    steps_until_ms = stored.steps[-1].record.at_ms if stored.steps else 0
+    before = status.turn_ms if steps_until_ms <= status.at_ms else 0
+    if status.state != "running":
+        return before
+    records_ms = [entry.record.at_ms for entries in attempts for entry in entries]
+    began_ms = max(status.at_ms, steps_until_ms)
+    return before + max(0, max(records_ms, default=0) - began_ms)
 
 
 async def _chain(store: Store, head: Hash) -> tuple[StartRecord, list[Node]]:

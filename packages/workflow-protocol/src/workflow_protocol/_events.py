@@ -15,10 +15,12 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=T
 
 
 class ThreadStarted(_Event, frozen=True):
-    """A thread began or went on."""
+    """A thread began or went on. Its child threads' events come between this and its end."""
 
     thread_id: str
     prompt: str
+    depth: int = 0
+    """0 for the thread that a person started, n + 1 for its children."""
 
 
 class RoleStarted(_Event, frozen=True):
@@ -92,6 +94,8 @@ class ThreadEnded(_Event, frozen=True):
     state: str
     return_code: int
     summary: str
+    depth: int = 0
+    """As in `ThreadStarted`."""
 
 
 Event = (

@@ -45,8 +45,15 @@ class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     """Where `content` is stored; `None` outside an engine."""
     timestamp_ms: int
     refs: tuple[Hash, ...] = ()
-    child_thread: ThreadId | None = None
+    child_threads: tuple[ThreadId, ...] = ()
+    """The threads that the turn started, in this order, also those of an abandoned attempt."""
     usage: Usage = Usage()
+    """What the turn's own model calls took; those of child threads are in their steps."""
+
+    @property
+    def child_thread(self) -> ThreadId | None:
+        """The thread that the turn started; the last one, where it started several."""
+        return self.child_threads[-1] if self.child_threads else None
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +86,8 @@ class ThreadContext:
     """0 for a thread that a person started, n + 1 for its children."""
     bundle_hash: Hash | None = None
     journal: Journal = field(default_factory=DirectJournal, compare=False, repr=False)
+    host: object = field(default=None, compare=False, repr=False)
+    """What runs the thread, for functions of the engine's package such as `run_child`."""
 
     def scoped(self, name: str) -> ThreadContext:
         """Return the context for a part of the turn, whose journal keys begin with `<name>/`."""

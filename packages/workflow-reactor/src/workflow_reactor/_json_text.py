@@ -37,9 +37,7 @@ def parse_strict(text: str) -> Any:
         NotOneValue: in words for a model.
     """
     try:
-        value = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
-        )
+        value = _STRICT.decode(text)
     except json.JSONDecodeError as error:
         raise NotOneValue(_explain(text, error)) from None
     except RecursionError:
@@ -170,8 +168,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) == len(pairs):
         return result
-    keys = [key for key, _ in pairs]
-    double = next(key for index, key in enumerate(keys) if key in keys[:index])
+    seen: set[str] = set()
+    double = next(key for key, _ in pairs if key in seen or seen.add(key))
     raise NotOneValue(f"the key {double!r} stands twice; write it once")
 
 
@@ -184,6 +182,11 @@ def _finite(digits: str) -> float:
 
 def _no_constant(name: str) -> Any:
     raise NotOneValue(f"{name} is not JSON")
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+)
 
 
 def _explain(text: str, error: json.JSONDecodeError) -> str:

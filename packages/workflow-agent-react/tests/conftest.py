@@ -1,4 +1,4 @@
-"""Settings of the properties of all packages."""
+"""Settings of the properties."""
 
 from hypothesis import HealthCheck, settings
 
