@@ -332,10 +332,13 @@ async def test_a_profile_of_your_own_reads_its_output_as_it_likes(tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({}, "name an agent (claude, codex, hermes), or give command=['program'"),
+        ({}, "name an agent (claude, codex, hermes, opencode, qwen), or give command=['program'"),
         ({"agent": "claude", "command": ["x"]}, "name an agent"),
         ({"command": "rm -rf x"}, "name an agent"),
-        ({"agent": "claud"}, "there is no agent 'claud'; known are claude, codex, hermes."),
+        (
+            {"agent": "claud"},
+            "there is no agent 'claud'; known are claude, codex, hermes, opencode, qwen.",
+        ),
         ({"command": ["x"], "model": "m"}, "x can't be told its model; put it into `command`"),
         ({"agent": "claude", "timeout_s": 0}, "can't be negative or 0"),
     ],

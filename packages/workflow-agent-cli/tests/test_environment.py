@@ -25,6 +25,8 @@ def test_an_agent_gets_the_keys_of_its_own_provider_and_nobody_elses(
         "claude": {"value of ANTHROPIC_API_KEY"},
         "codex": {"value of OPENAI_API_KEY"},
         "hermes": set(),
+        "opencode": set(),
+        "qwen": set(),
     }
 
 
@@ -66,7 +68,7 @@ def test_what_is_no_key_stays() -> None:
 @pytest.mark.parametrize(
     ("said", "kept"),
     [
-        ("HTTP 401: bad (Bearer abc.def)", "HTTP 401: bad (Bearer [key]"),
+        ("HTTP 401: bad (Bearer abc.def)", "HTTP 401: bad (Bearer [key])"),
         ("Incorrect API key provided: sk-proj-12345678", "Incorrect API key provided: [key]"),
         ("ghp_0123456789abcdef", "[key]"),
         ("the risk-management of desk-lamps", "the risk-management of desk-lamps"),

@@ -1,4 +1,4 @@
-"""Agents of the command line (claude, codex, hermes, any command) as adapters."""
+"""Agents of the command line (claude, codex, hermes, …, any command) as adapters."""
 
 from workflow_agent_cli._agent import (
     create_cli_agent,

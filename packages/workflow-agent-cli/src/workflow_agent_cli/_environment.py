@@ -31,9 +31,7 @@ _FIXED = {
 }
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS|AUTH", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"://([^/@\s]+)@")
-_LIKE_KEYS = re.compile(
-    r"(?<=Bearer )\S+|\b(?:sk|pk|gh[pousr]|xox[bp])[-_][\w-]{8,}", re.IGNORECASE
-)
+_LIKE_KEYS = re.compile(r"""(?<=Bearer )[^\s)\]"',;]+|\b(?:sk|pk|gh[pousr]|xox[bp])[-_][\w-]{8,}""")
 """An agent may have keys in files of its own: what looks like one has no place in an error."""
 _SHORTEST = 4  # what is shorter occurs in any text
 

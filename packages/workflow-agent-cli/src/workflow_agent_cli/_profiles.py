@@ -9,6 +9,8 @@ from pathlib import PurePath
 from workflow_agent_cli._claude import read_claude
 from workflow_agent_cli._codex import read_codex
 from workflow_agent_cli._hermes import read_hermes
+from workflow_agent_cli._opencode import read_opencode
+from workflow_agent_cli._qwen import read_qwen
 from workflow_agent_cli._reading import LineReader, ReportReader
 
 PROMPT, MODEL, SESSION, REPORT = "{prompt}", "{model}", "{session}", "{report}"
@@ -119,6 +121,27 @@ PROFILES: Mapping[str, AgentProfile] = {
         # Its providers' keys are in its own home; those of the environment could be anybody's.
         env=("HERMES_HOME", "HERMES_INFERENCE_MODEL"),
         read_report=read_hermes,
+    ),
+    "opencode": AgentProfile(
+        name="opencode",
+        command="opencode",
+        install="npm install -g opencode-ai",
+        arguments=("run", "--format", "json"),
+        model=("-m", MODEL),
+        session=("-s", SESSION),
+        env=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
+        read_line=read_opencode,
+    ),
+    "qwen": AgentProfile(
+        name="qwen",
+        command="qwen",
+        install="npm install -g @qwen-code/qwen-code",
+        arguments=("--yolo", "--output-format", "stream-json"),
+        model=("-m", MODEL),
+        session=("--resume", SESSION),
+        # OPENAI_API_KEY would do for it as well, but is codex's.
+        env=("DASHSCOPE_API_KEY",),
+        read_line=read_qwen,
     ),
 }
 """The agents that are known, by name."""

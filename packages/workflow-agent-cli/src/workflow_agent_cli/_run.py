@@ -82,21 +82,12 @@ async def run_agent(
                 stdin=b"" if order.profile.prompt_is_argument else order.prompt.encode(),
                 on_stdout=on_stdout,
             )
-        except (ProcessNotStarted, TooMuch) as stopped:
+        except (ProcessNotStarted, TooMuch) as error:
             await take(output.end())
-            too_large = isinstance(stopped, TooMuch)
-            run = AgentRun(
-                how="too_large" if too_large else "not_started",
-                words=str(stopped) if too_large else getattr(stopped, "reason", ""),
-                text=reading.text,
-                wall_s=round(anyio.current_time() - started_s, 3),
-            )
-            return clean.redacted(run, guess=True)
+            return clean.redacted(_stopped(error, reading, since_s=started_s), guess=True)
         await take(output.end())
-        if order.profile.read_report is not None and report.is_file():
-            with report.open("rb") as file:
-                order.profile.read_report(file.read(_MAX_REPORT_BYTES), reading)
-            await take(())
+        _read_report(order.profile, report, reading)
+        await take(())
     how, words = judge(order.profile, reading, ran, left_out=output.left_out, stray=output.stray)
     run = AgentRun(
         how=how,
@@ -110,6 +101,22 @@ async def run_agent(
         usage=reading.usage or UNKNOWN,
     )
     return clean.redacted(run, guess=how != "done")
+
+
+def _stopped(error: ProcessNotStarted | TooMuch, reading: Reading, *, since_s: float) -> AgentRun:
+    not_started = isinstance(error, ProcessNotStarted)
+    return AgentRun(
+        how="not_started" if not_started else "too_large",
+        words=error.reason if not_started else str(error),
+        text=reading.text,
+        wall_s=round(anyio.current_time() - since_s, 3),
+    )
+
+
+def _read_report(profile: AgentProfile, report: Path, reading: Reading) -> None:
+    if profile.read_report is not None and report.is_file():
+        with report.open("rb") as file:
+            profile.read_report(file.read(_MAX_REPORT_BYTES), reading)
 
 
 def _command_line(order: Order, report: Path) -> list[str]:

@@ -20,6 +20,12 @@ SHELLS: Mapping[str, str] = {
     "Bash": "command",  # claude
     "exec_command": "cmd",  # codex
     "shell_command": "command",
+    "bash": "command",  # opencode
+    "run_shell_command": "command",  # qwen
+}
+_MORE: Mapping[str, Json] = {
+    "bash": {"description": "run it"},
+    "run_shell_command": {"is_background": False, "description": "run it"},
 }
 
 
@@ -97,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         if tool is not None and not any(
             map(_is_result, _list(request.get("messages") or request.get("input"))[-1:])
         ):
-            call = (tool, {SHELLS[tool]: self.model.command})
+            call = (tool, {SHELLS[tool]: self.model.command, **_MORE.get(tool, {})})
         events = speak(call, self.model.says)
         self._send(200, "text/event-stream", "".join(events).encode())
 
