@@ -63,7 +63,7 @@ def test_a_thread_survives_a_kill_while_it_recovers_from_one(folder: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 def test_a_thread_with_children_survives_a_kill_at_each_boundary(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

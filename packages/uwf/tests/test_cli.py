@@ -1,5 +1,6 @@
 """The command as a person uses it: real processes, a real store, a loopback model."""
 
+import inspect
 import json
 import os
 import pty
@@ -11,12 +12,19 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
+import anyio.abc
+import anyio.to_thread
 import pytest
 
+from uwf import main
+from uwf._parser import make_parser
 from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
 
 GREETING = '{"greeting": "Bonjour, Ada !", "language": "French"}'
@@ -204,7 +212,7 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
     assert '✓ read_file {"path": "README.md"}' in ran.err
     assert "completed (0): Python; starts with main.py; tests: pytest" in ran.err
     refused = server.requests[2]["messages"][-1]["content"]
-    assert "evidence names 'main.py', which you have not read" in refused
+    assert """you have not read 'main.py'; resolve again with evidence ["README.md"]""" in refused
     second_reading = server.requests[4]["messages"][1]["content"]
     assert "what does it do?" in second_reading
     shown = await uwf("show", "--turns")
@@ -282,7 +290,7 @@ BAD_ENTRIES: list[tuple[str, str | None, str]] = [
     ("notes.txt", "hello", "notes.txt"),
     ("empty.py", "", "it is empty"),
     ("norun.py", "x = 1", "it has no `run`"),
-    ("number.py", "run = 3", "its `run` is a int, not a workflow"),
+    ("number.py", "run = 3", "its `run` is of type int, not a workflow"),
     ("broken.py", "def (", "broken.py:1"),
     ("missing.py", "import not_a_module_anywhere", "not_a_module_anywhere"),
     ("raises.py", "\nraise ValueError('at import')", "raises.py:2"),
@@ -322,6 +330,10 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         (["setup", "--local", "no-such-model"], 1, "no-such-model"),
         (["model", "pull", "no-such-model"], 1, "no-such-model"),
         (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
+        (["run", "a" * 300, "x"], 1, "can't name a workflow"),
+        (["--home", "", "list"], 2, "it is empty; name a folder"),
+        (["doctor", "--timeout", "nan"], 2, "'nan' is no number of seconds above 0"),
+        (["thread", "fork", "latest", "--prompt", " "], 2, "the prompt is empty"),
         (["frobnicate"], 2, "invalid choice"),
         ([], 2, "COMMAND"),
     ],
@@ -333,6 +345,81 @@ async def test_wrong_use_is_told_with_a_code(
 
     assert (done.code, message in done.err) == (code, True), done.err
     assert "Traceback" not in done.err
+
+
+def test_every_command_takes_what_its_parser_gives() -> None:
+    """No type checker sees it: commands are named by words, and called with names."""
+    found = 0
+    waiting: list[Any] = [make_parser()]  # of any type: argparse shows its actions to nobody
+    while waiting:
+        parser = waiting.pop()
+        names = {each.dest for each in parser._actions} - {"help", "json", "home", "version"}
+        for each in parser._actions:
+            waiting += getattr(each.choices, "values", list)()
+        if (command := parser.get_default("command")) is not None:
+            module, _, function = command.partition(":")
+            takes = inspect.signature(getattr(import_module(f"uwf.{module}"), function))
+            assert set(takes.parameters) == {"output", *names}
+            found += 1
+    assert found > 15
+
+
+async def test_the_version_is_that_of_the_package(uwf: Cli) -> None:
+    assert (await uwf("--version")).out == f"uwf {version('uwf')}\n"
+
+
+async def test_common_options_may_stand_before_the_command(uwf: Cli) -> None:
+    elsewhere = uwf.folder / "elsewhere"
+    done = await uwf("--json", "--home", elsewhere, "setup", "--local")
+    assert done.lines[0]["path"] == str(elsewhere / "workflow.yaml")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+async def test_what_is_no_file_is_refused_at_once(uwf: Cli, entry: Path, kind: str) -> None:
+    uwf.home.mkdir()
+    make = os.mkfifo if kind == "pipe" else os.mkdir
+    make(uwf.home / "workflow.yaml")
+    make(uwf.folder / "bundle.zip")
+    make(uwf.folder / "odd.py")
+    uwf.write(entry.name, f"import odd\n{ENTRY}")
+    reason = "this is no regular file" if kind == "pipe" else "Is a directory"
+    with anyio.fail_after(30):
+        for words, place in (
+            (["add", "a-name", "odd.py"], "odd.py"),
+            (["bundle", "hello.py"], str(uwf.folder / "odd.py")),
+            (["add", "a-name", "bundle.zip"], "bundle.zip"),
+            (["setup", "--local"], str(uwf.home / "workflow.yaml")),
+            (["run", "greet", "x"], str(uwf.home / "workflow.yaml")),
+        ):
+            done = await uwf(*words)
+            assert (done.code, done.out, len(done.err.splitlines())) == (1, "", 1)
+            assert place in done.err
+            assert words[-1] == "odd.py" or reason in done.err
+
+
+async def test_a_folder_that_was_deleted_is_told_and_what_to_do(uwf: Cli, entry: Path) -> None:
+    gone = uwf.folder / "gone"
+    command = f"cd {gone}; rmdir {gone}; {sys.executable} -P -m uwf"
+    for words in ("run ../hello.py x", f"add a-name {entry}", "bundle ../hello.py", "run a-name x"):
+        gone.mkdir()
+        done = await anyio.run_process(
+            ["sh", "-c", f"{command} {words}"], check=False, env=uwf.environment
+        )
+        if "add" not in words:  # an absolute path needs no current folder
+            assert done.returncode == 1
+            said = "the current folder was deleted; `cd` to another one and run this again\n"
+            assert done.stderr.decode().endswith(f": {said}")
+
+
+async def test_a_home_that_cannot_be_used_is_named_with_the_way_out(uwf: Cli, entry: Path) -> None:
+    uwf.home.write_text("a file", encoding="utf-8")
+    done = await uwf("bundle", "hello.py")
+    assert done.code == 1
+    assert done.err.startswith(f"uwf: {uwf.home}/bundles/")
+    assert done.err.endswith(
+        f": Not a directory; uwf keeps its files in {uwf.home}: mend it, or name another folder "
+        "with --home\n"
+    )
 
 
 async def test_a_wrong_config_key_names_the_file_the_line_and_the_nearest_key(
@@ -420,6 +507,44 @@ async def test_a_run_that_is_ended_from_outside_says_so_and_can_be_resumed(
 
     async with uwf.scripted([say('{"value": "Salut"}')]):
         assert (await uwf("thread", "resume")).out == '"Salut"\n'
+
+
+async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> None:
+    command = f"{sys.executable} -m uwf"
+    async with uwf.scripted([say('{"value": "Salut"}')] * 2):
+        for closed in (">&- 2>&-", "<&- 2>&-"):
+            done = await anyio.run_process(
+                ["sh", "-c", f"{command} run hello.py x {closed}"],
+                check=False, cwd=uwf.folder, env=uwf.environment,
+            )  # fmt: skip
+            assert (done.returncode, done.stderr) == (0, b"")
+    for words in ("--version", "--help", "list"):
+        gone = f"{command} {words} 2>err | true; cat err"
+        done = await anyio.run_process(
+            ["sh", "-c", gone], cwd=uwf.folder, env=uwf.environment, check=False
+        )
+        assert b"Traceback" not in done.stdout
+
+
+async def test_looking_creates_nothing(uwf: Cli) -> None:
+    for words in (["list"], ["thread", "list"], ["show"], ["cas", "verify"]):
+        await uwf(*words)
+    assert not await anyio.Path(uwf.home).exists()
+
+
+def test_an_interrupt_that_came_out_as_another_error_is_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `class C: x = Descriptor()` raises RuntimeError from it in Python 3.11."""
+    module = ModuleType("uwf._main")
+
+    def run_command(argv: object) -> int:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    vars(module)["run_command"] = run_command
+    monkeypatch.setitem(sys.modules, "uwf._main", module)
+    assert main([]) == 130
+    assert capsys.readouterr().err == "uwf: cancelled\n"
 
 
 async def test_a_reader_that_goes_away_is_no_error(uwf: Cli, entry: Path) -> None:

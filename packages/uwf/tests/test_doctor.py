@@ -91,13 +91,14 @@ async def test_each_question_is_a_line_and_the_profile_is_shown(tmp_path: Path) 
     assert await anyio.Path(path).read_text("utf-8") == before
 
 
+@pytest.mark.parametrize("target", ["box", "box/small"])
 async def test_the_profile_is_written_where_it_is_asked_for_and_the_rest_stays(
-    tmp_path: Path,
+    tmp_path: Path, target: str
 ) -> None:
     async with loopback_server(script(lax)) as server:
         more = "    profile:\n      max_tokens: 100     # enough\n      stop: true\n"
         path = configure(tmp_path, f"http://127.0.0.1:{server.port}/v1", more)
-        done = await uwf(tmp_path, "doctor", "box", "--write")
+        done = await uwf(tmp_path, "doctor", target, "--write")
 
     assert done.code == 0, done.err
     assert f"{path}: providers.box.profile is written" in done.err

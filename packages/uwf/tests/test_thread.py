@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
-from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server
+from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
 
 AGENT = """
 from workflow_agent_react import ReactAdapterConfig, create_react_adapter, workspace_tools
@@ -205,7 +207,14 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
 
 
 async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
-    await uwf("run", uwf.write("nested.py", NESTED), "x")
+    entry = uwf.write("nested.py", NESTED)
+    uwf.home.mkdir()
+    config = uwf.home / "workflow.yaml"
+    config.write_text("limits: {max_depth: 0}\n", encoding="utf-8")
+    too_deep = await uwf("run", entry, "x")
+    assert "the limit of 0 child threads" in too_deep.err
+    config.write_text("limits: {max_depth: 1}\n", encoding="utf-8")
+    assert (await uwf("thread", "resume")).code == 1
     (data,) = (await uwf("show", "--json")).lines
     listed = (await uwf("thread", "list", "--json")).lines
     (child,) = [each["thread"] for each in listed if each["thread"] != data["thread"]]
@@ -332,6 +341,106 @@ async def test_limits_of_the_configuration_suspend_and_raising_them_goes_on(uwf:
         assert json.loads((await uwf("thread", "resume")).out) == "b"
 
 
+async def test_a_supervisor_of_the_configuration_stops_a_thread_that_goes_in_circles(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write(
+        "agent.py", AGENT.replace("last: [Transition(END)]", "last: [Transition(role)]")
+    )
+    words = [call("resolve", value=word) for word in "abcd"]
+    go_on = call("resolve", decision="continue", reason="fine")
+    stop = call("resolve", decision="stop", reason="they repeat themselves")
+    async with uwf.scripted([*words[:2], go_on, *words[2:], call("read_step", number=4), stop]):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        (provider,) = (line.strip(" :") for line in plain.splitlines() if line.startswith("  127"))
+        watch = f"supervisor: {{every: 2, model: {provider}/watcher, prompt: Stop at d.}}\n"
+        prices = "limits: {prices: {watcher: {input: 1000, output: 0}}}\n"
+        config.write_text(f"{plain}{watch}{prices}", encoding="utf-8")
+        ran = await uwf("run", entry, "Talk.")
+    assert ran.code == 1
+    assert "completed (1): stopped by the supervisor: they repeat themselves" in ran.err
+
+    shown = await uwf("show", "--turns")
+    assert "state      completed (return code 1)" in shown.out
+    assert "summary    stopped by the supervisor: they repeat themselves" in shown.out
+    assert "tokens     70 in (0 cached), 35 out, 7 model calls" in shown.out
+    assert "cost       0.0300" in shown.out
+    assert "\nsupervisor\n    supervisor/4/llm/0" in shown.out
+    (data,) = (await uwf("show", "--json")).lines
+    assert (data["return_code"], len(data["steps"]), data["usage"]["calls"]) == (1, 4, 7)
+
+    replayed = await uwf("thread", "replay", "latest")
+    assert (replayed.code, replayed.out.startswith("the same again: 4 steps")) == (0, True)
+    resumed = await uwf("thread", "resume")
+    assert (resumed.code, "is completed; fork it" in resumed.err) == (1, True)
+
+
+async def test_a_resumed_thread_is_supervised_too(uwf: Cli) -> None:
+    entry = uwf.write(
+        "agent.py", AGENT.replace("last: [Transition(END)]", "last: [Transition(role)]")
+    )
+    stop = call("resolve", decision="stop", reason="enough")
+    async with uwf.scripted([call("resolve", value="a"), say(""), stop]) as server:
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        config.write_text(f"{plain}limits: {{max_steps: 1}}\n", encoding="utf-8")
+        assert (await uwf("run", entry, "Talk.")).code == 1
+        config.write_text(f"{plain}supervisor: {{every: 1}}\n", encoding="utf-8")
+        resumed = await uwf("thread", "resume")
+    assert "completed (1): stopped by the supervisor: enough" in resumed.err
+    assert {request["model"] for request in server.requests} == {"scripted"}
+
+
+async def test_a_supervisor_that_fails_is_told_in_a_line_and_stops_nothing(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    async with uwf.scripted([call("resolve", value="a"), call("resolve", value="b")]):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        other = "\n  other: {base_url: 'http://x/v1', api_key: '${NO_SUCH_KEY}'}\n"
+        plain = plain.replace("providers:\n", f"providers:{other}")
+        watch = "supervisor: {every: 1, model: other/m}\n"
+        config.write_text(f"{plain}{watch}", encoding="utf-8")
+        ran = await uwf("run", entry, "Talk.")
+    assert (ran.code, json.loads(ran.out)) == (0, "b")
+    assert "Traceback" not in ran.err
+    (line,) = (line for line in ran.err.splitlines() if "supervisor" in line)
+    assert line.startswith("uwf: the supervisor of thread 01")
+    assert "the environment variable NO_SUCH_KEY is not set" in line
+
+
+async def test_a_supervisor_that_cannot_be_is_refused_before_anything_runs(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    uwf.home.mkdir()
+    config = uwf.home / "workflow.yaml"
+    config.write_text("supervisor:\n  every: 2\n  model: cheap\n", encoding="utf-8")
+    ran = await uwf("run", entry, "Talk.")
+    assert ran.code == 1
+    assert ran.err == (
+        f"uwf: {config}:3: supervisor.model: no scene and no PROVIDER/MODEL is 'cheap'; "
+        "there is none yet\n"
+    )
+
+
+async def test_what_an_unfinished_turn_took_is_in_the_totals(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    replies = [call("list_files"), call("list_files"), call("resolve", value="a")]
+    async with uwf.scripted(replies):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        prices = "prices: {scripted: {input: 1000, output: 2000}}"
+        config.write_text(f"{plain}limits: {{max_rounds: 2, {prices}}}\n", encoding="utf-8")
+        assert (await uwf("run", entry, "Look.")).code == 1
+        shown = await uwf("show")
+        assert "tokens     20 in (0 cached), 10 out, 2 model calls" in shown.out
+        assert "cost       0.0400" in shown.out
+        config.write_text(f"{plain}limits: {{max_steps: 1, {prices}}}\n", encoding="utf-8")
+        assert (await uwf("thread", "resume")).code == 1
+    (data,) = (await uwf("show", "--json")).lines
+    assert data["usage"] == {"input_tokens": 30, "output_tokens": 15, "calls": 3}
+    assert (data["cost"], len(data["steps"])) == (0.06, 1)
+
+
 @pytest.mark.parametrize(("what", "state"), [("pause", "suspended"), ("cancel", "cancelled")])
 async def test_a_shell_command_of_another_process_is_stopped_with_its_whole_tree(
     uwf: Cli, what: str, state: str
@@ -397,6 +506,71 @@ async def test_a_thread_and_its_child_are_stopped_together_from_another_process(
 
         resumed = await uwf("thread", "resume", top)
         assert json.loads(resumed.out) == "b"
+        (data,) = (await uwf("show", "--json")).lines
+        assert (data["usage"].get("calls", 0), data["tree"]["usage"]["calls"]) == (0, 3)
+        assert ", 3 model calls, its child threads included\n" in (await uwf("show")).out
+        (data,) = (await uwf("show", child, "--json")).lines
+        assert (data["usage"]["calls"], data["tree"]) == (3, None)
+
+
+async def test_a_workspace_that_is_gone_is_named_and_another_one_can_be_given(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    first, second = uwf.folder / "first", uwf.folder / "second"
+    first.mkdir()
+    async with uwf.scripted([call("resolve", value="a")]):  # then the server fails
+        assert (await uwf("run", entry, "Look.", "--workspace", first)).code == 1
+    (data,) = (await uwf("show", "--json")).lines
+    first.rmdir()
+    gone = await uwf("thread", "resume")
+    assert gone.code == 2
+    assert gone.err == (
+        f"uwf: the workspace '{first}' of thread {data['thread']} is gone; create it again, or go "
+        f"on in another: `uwf thread resume {data['thread']} --workspace DIR`\n"
+    )
+    wrong = await uwf("thread", "resume", "--workspace", second)
+    assert (wrong.code, f"'{second}' is not a folder" in wrong.err) == (2, True)
+
+    second.mkdir()
+    async with uwf.scripted(
+        [call("write_file", path="b.txt", content="b"), call("resolve", value="b")]
+    ):
+        resumed = await uwf("thread", "resume", "--workspace", second)
+    assert json.loads(resumed.out) == "b"
+    assert [path.name for path in second.iterdir()] == ["b.txt"]
+    (data,) = (await uwf("show", "--json")).lines
+    assert (data["workspace"], len(data["steps"])) == (str(second), 2)
+    assert (await uwf("thread", "replay", "latest")).code == 0
+
+
+async def test_damage_is_listed_with_the_threads_that_it_concerns(uwf: Cli) -> None:
+    nothing = await uwf("cas", "verify")
+    assert (nothing.code, "nothing is stored" in nothing.err) == (0, True)
+    entry = uwf.write("agent.py", AGENT)
+    ids: list[str] = []
+    for word in ("first", "second"):
+        async with uwf.scripted([call("resolve", value=word), call("resolve", value=word)]):
+            assert (await uwf("run", entry, word)).code == 0
+        ids += [(await uwf("show", "--json")).lines[0]["thread"]]
+    whole = await uwf("cas", "verify")
+    assert (whole.code, whole.out.endswith(": no problems\n")) == (0, True)
+
+    (data,) = (await uwf("show", ids[0], "--json")).lines
+    hash = data["steps"][0]["hash"]
+    with sqlite3.connect(uwf.home / "store.sqlite3") as database:
+        update = "UPDATE object SET data = 'x' WHERE id = (SELECT id FROM name WHERE hash = ?)"
+        assert database.execute(update, (bytes.fromhex(hash),)).rowcount == 1
+    database.close()
+    damaged = await uwf("cas", "verify", "--json")
+    assert damaged.code == 1
+    problem, concerned, total = damaged.lines
+    assert (problem["kind"], problem["place"]) == ("damaged", hash)
+    assert concerned == {"threads": [ids[0]]}
+    assert total["problems"] == 1
+    assert f"threads    {ids[0]}\n" in (await uwf("cas", "verify")).out
+
+    shown = await uwf("show", ids[0])
+    assert (shown.code, "`uwf cas verify` lists all damage" in shown.err) == (1, True)
+    assert (await uwf("show", ids[1])).code == 0
 
 
 async def lines(path: Path, count: int) -> list[int]:

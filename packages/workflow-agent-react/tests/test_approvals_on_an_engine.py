@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import anyio
+import anyio.lowlevel
 import pytest
 
 from workflow_agent_react import (
@@ -17,7 +17,7 @@ from workflow_agent_react import (
     versioned,
 )
 from workflow_cas import open_store
-from workflow_execute import AlreadyAnswered, Engine, Workflow, create_workflow
+from workflow_execute import AlreadyAnswered, Engine, QuestionError, Workflow, create_workflow
 from workflow_protocol import (
     END,
     START,
@@ -111,6 +111,27 @@ async def test_an_approval_under_older_rules_does_not_count(tmp_path: Path) -> N
         done = await engine.resume(workflow(llm, version="2"), waiting.thread_id)
         assert (done.state, paid) == ("completed", [1])
         await engine.replay(workflow(llm, version="3"), waiting.thread_id)
+
+
+async def test_a_question_under_older_rules_is_no_longer_asked(tmp_path: Path) -> None:
+    llm = ScriptedLlm([THREE, call("resolve", value="done")])
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        engine = Engine(store)
+        waiting = await engine.start(workflow(llm), "p", workspace=tmp_path)
+        old = await engine.questions(waiting.thread_id)
+        await engine.resume(workflow(llm, version="2"), waiting.thread_id)
+        new = await engine.questions(waiting.thread_id)
+
+        assert (len(old), len(new), old.keys() & new.keys()) == (3, 3, set())
+        with pytest.raises(QuestionError):
+            await engine.answer(waiting.thread_id, next(iter(old)), Answer(approved=True))
+        await engine.resume(workflow(llm), waiting.thread_id)  # the older rules again
+        assert (await engine.questions(waiting.thread_id)).keys() == old.keys()
+        for key in old:
+            await engine.answer(waiting.thread_id, key, Answer(approved=True))
+        done = await engine.resume(workflow(llm), waiting.thread_id)
+        assert (done.state, paid) == ("completed", [1, 2, 3])
+        await engine.replay(workflow(llm), waiting.thread_id)
 
 
 async def test_a_long_result_is_whole_after_a_resume(tmp_path: Path) -> None:

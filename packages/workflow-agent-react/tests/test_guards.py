@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pydantic
 import pytest

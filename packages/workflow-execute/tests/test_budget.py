@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,6 +164,13 @@ async def test_a_limit_of_time_suspends_in_the_middle_and_counts_over_runs(
     assert stopped.summary == "the limit of 0.5 seconds is reached"
     done = await Engine(store, limits=Limits(max_seconds=60)).resume(workflow, stopped.thread_id)
     assert done.state == "completed"
+
+
+def test_a_price_of_ones_own_goes_before_what_the_provider_says() -> None:
+    said = Usage(input_tokens=1_000_000, calls=1, cost_micros=42)
+    assert Budget(Limits()).price("m", said) == Spent(1_000_000, 42)
+    priced = Budget(Limits(prices={"m": Price(input=2, output=8)}))
+    assert priced.price("m", said) == Spent(1_000_000, 2_000_000)
 
 
 async def test_a_call_that_fails_gives_its_reservation_back(store: SqliteStore) -> None:

@@ -205,11 +205,17 @@ async def test_a_child_without_steps_has_no_value(store: SqliteStore) -> None:
         description="",
         roles=[role],
         table={START: [Transition(END, when=always), Transition(role)], role: [Transition(END)]},
-        complete=lambda ctx: Completion(return_code=0, summary="nothing to do"),
     )
     child = create_workflow(definition, AdapterBinding(adapter=says(1)))
     done = await Engine(store).start(chain(workflow_adapter("c", child, convert=nothing)), "p")
     assert (done.state, done.value) == ("completed", -1)
+
+    alone = await Engine(store).start(child, "p")
+    assert (alone.state, alone.value, alone.summary) == (
+        "completed",
+        None,
+        "nothing was to be done",
+    )
 
 
 async def test_a_child_that_failed_is_taken_up_in_the_middle_of_its_turn(
@@ -430,6 +436,28 @@ async def test_a_child_goes_on_with_the_bundle_that_the_thread_above_goes_on_wit
     stored = await read_thread(store, child_id)
     assert (stored.start.bundle, stored.own_from, len(stored.steps)) == (new.hash, 1, 2)
     assert stored.parent == failed.thread_id
+
+
+async def test_a_child_goes_on_in_the_folder_that_the_thread_above_goes_on_in(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    folders: list[Path] = []
+
+    async def turn(ctx: ThreadContext) -> int:
+        folders.append(ctx.start.workspace)
+        if len(folders) == 1:
+            raise RuntimeError
+        return 1
+
+    parent = chain(workflow_adapter("c", in_turn(turn)))
+    failed = await Engine(store).start(parent, "p", workspace=first)
+    done = await Engine(store).resume(parent, failed.thread_id, workspace=second)
+    assert (done.state, folders) == ("completed", [first, second])
+    (child_id,) = await children_of(store, failed.thread_id)
+    assert (await read_thread(store, child_id)).workspace == second
 
 
 async def test_another_prompt_for_the_same_child_is_noticed(store: SqliteStore) -> None:

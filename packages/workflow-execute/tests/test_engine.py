@@ -398,6 +398,31 @@ async def test_what_can_not_be_resumed_says_why(store: SqliteStore) -> None:
         await Engine(store).resume(elsewhere, stopped.thread_id)
 
 
+async def test_a_thread_goes_on_in_another_folder_when_its_own_is_gone(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    folders: list[Path] = []
+
+    def counter(ctx: ThreadContext) -> Count:
+        folders.append(ctx.start.workspace)
+        return Count(len(folders))
+
+    limited = Engine(store, limits=Limits(max_steps=2))
+    stopped = await limited.start(workflow(counter), "p", workspace=first)
+    first.rmdir()
+    for workspace in (None, second):
+        with pytest.raises(NotADirectoryError, match="is not a folder; create it"):
+            await Engine(store).resume(workflow(counter), stopped.thread_id, workspace=workspace)
+    second.mkdir()
+    done = await Engine(store).resume(workflow(counter), stopped.thread_id, workspace=second)
+
+    assert (done.state, folders) == ("completed", [first, second])
+    assert (await read_thread(store, done.thread_id)).workspace == second
+    assert (await Engine(store).replay(workflow(lambda ctx: Count(2)), done.thread_id)).steps == 2
+
+
 async def test_one_thread_has_one_owner(store: SqliteStore, tmp_path: Path) -> None:
     engine = Engine(store, locks=tmp_path / "locks")
     started, go_on = anyio.Event(), anyio.Event()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
@@ -438,6 +439,37 @@ async def test_a_quick_read_outlives_a_commit_that_fails(patient: None) -> None:
     step = (await read_thread(store, result.thread_id)).steps[0]
     kept = [each.record.key for each in await read_turn(store, step.turn)]
     assert kept == ["tool/0/0", "llm/1"]
+
+
+async def test_an_effect_that_asked_first_and_died_later_is_not_begun_a_third_time(
+    store: SqliteStore,
+) -> None:
+    begun: list[str] = []
+    at_work = anyio.Event()
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def pay() -> int:
+            await ctx.journal.ask("pay", Question(text="May I pay?"))
+            begun.append("pay")
+            at_work.set()
+            await anyio.sleep_forever()
+            return 1
+
+        try:
+            return await ctx.journal.run("pay", pay, type=int, effect=Effect.UNSAFE)
+        except OutcomeUnknown:
+            return 42
+
+    engine = Engine(store)
+    asked = await engine.start(in_turn(turn), "p")
+    await engine.answer(asked.thread_id, "pay", YES)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(engine.resume, in_turn(turn), asked.thread_id)
+        await at_work.wait()
+        await engine.cancel(asked.thread_id)
+    done = await engine.resume(in_turn(turn), asked.thread_id)
+
+    assert (done.value, begun) == (42, ["pay"])
 
 
 async def test_cancelling_one_of_several_records_leaves_the_chain_whole(store: SqliteStore) -> None:

@@ -18,15 +18,18 @@ from workflow_execute import (
     read_thread,
 )
 from workflow_protocol import (
+    END,
     START,
     AdapterBinding,
     Completion,
+    Condition,
     RoleDefinition,
     RoleFn,
     ThreadContext,
     Transition,
     WorkflowDefinition,
 )
+from workflow_reactor import ask_model, user
 from workflow_reactor.testing import ScriptedLlm, call, say
 
 TALKER = RoleDefinition(name="talker", description="", system_prompt="Talk.", schema=str)
@@ -41,9 +44,10 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
         yield opened
 
 
-def endless(boom_at: int = -1) -> Workflow:
+def endless(boom_at: int = -1, ends_after: int = -1) -> Workflow:
     """Two roles that talk for ever; `boom_at` raises once, at that many steps."""
     booms = [boom_at]
+    ended = Condition(name="ended", description="", check=lambda ctx: len(ctx.steps) == ends_after)
 
     def adapter(prompt: str, schema: TypeForm[Any]) -> RoleFn[Any]:
         async def role(ctx: ThreadContext) -> Any:
@@ -61,7 +65,7 @@ def endless(boom_at: int = -1) -> Workflow:
             table={
                 START: [Transition(TALKER)],
                 TALKER: [Transition(LISTENER)],
-                LISTENER: [Transition(TALKER)],
+                LISTENER: [Transition(END, when=ended), Transition(TALKER)],
             },
         ),
         AdapterBinding(adapter=adapter),
@@ -117,6 +121,43 @@ async def test_its_decision_is_recorded_and_not_asked_for_again(store: SqliteSto
 
     result = await engine.resume(workflow, failed.thread_id)
     assert (result.return_code, len(result.steps), len(llm.requests)) == (1, 4, 2)
+
+
+async def test_a_thread_that_is_about_to_end_is_not_looked_at(store: SqliteStore) -> None:
+    llm = ScriptedLlm([GO_ON])
+    engine = Engine(store, supervisor=create_supervisor(llm), supervise_every=1)
+    result = await engine.start(endless(ends_after=2), "p")
+
+    assert (result.return_code, len(result.steps), len(llm.requests)) == (0, 2, 1)
+
+
+async def test_its_calls_are_no_rounds_of_the_role_that_comes_next(store: SqliteStore) -> None:
+    llm = ScriptedLlm([say("hi")] * 2)
+
+    def adapter(prompt: str, schema: TypeForm[Any]) -> RoleFn[Any]:
+        async def role(ctx: ThreadContext) -> Any:
+            reply = await ask_model(llm, ctx.journal, [user(prompt)], round=0, max_rounds=1)
+            return reply.text
+
+        return role
+
+    workflow = create_workflow(endless(ends_after=2).definition, AdapterBinding(adapter=adapter))
+    supervisor = create_supervisor(ScriptedLlm([call("read_step", number=1), GO_ON]))
+    limits = Limits(max_rounds=1)
+    engine = Engine(store, limits=limits, supervisor=supervisor, supervise_every=1)
+    result = await engine.start(workflow, "p")
+
+    assert (result.state, len(result.steps)) == ("completed", 2)
+
+
+async def test_what_it_watches_for_can_be_told(store: SqliteStore) -> None:
+    llm = ScriptedLlm([STOP])
+    supervisor = create_supervisor(llm, prompt="Stop when they shout.")
+    await Engine(store, supervisor=supervisor, supervise_every=1).start(endless(), "p")
+
+    told = llm.requests[0]["messages"][0]["content"]
+    assert told.startswith("You watch a workflow.")
+    assert told.endswith("read any step in full. Stop when they shout.")
 
 
 async def test_any_function_can_supervise(store: SqliteStore) -> None:

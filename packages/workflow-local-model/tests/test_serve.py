@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import httpx
 import pytest
 
@@ -347,6 +348,18 @@ async def test_an_engine_that_cannot_be_loaded_is_reported(
         "libgomp.so.1: cannot open shared object file;"
         " the engine needs the system's OpenMP library (libgomp1)"
     )
+
+
+async def test_what_the_engine_logs_last_is_not_taken_for_the_reason(
+    garbage: LocalModel, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = "import atexit, os\natexit.register(os.write, 2, b'0.1 E srv init: exiting\\n')\n"
+    (tmp_path / "xllamacpp.py").write_text(f"{late}raise ImportError('no engine')", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ServerError) as caught:
+        async with serving(garbage, cache=cache):
+            pass
+    assert caught.value.reason.startswith("no engine;")
 
 
 @pytest.mark.parametrize(

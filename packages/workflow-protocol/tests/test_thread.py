@@ -55,7 +55,7 @@ def test_a_role_that_has_not_spoken_has_no_step_and_no_value() -> None:
 
 
 def test_a_value_of_another_type_is_an_error_and_not_handed_out() -> None:
-    with pytest.raises(TypeError, match=r"'planner' holds a str"):
+    with pytest.raises(TypeError, match=r"'planner' holds a value of type str"):
         context(step("planner", "a plan")).meta(PLANNER)
 
 

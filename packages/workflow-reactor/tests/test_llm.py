@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import anyio
+import anyio.abc
 import httpx
 import pytest
 

@@ -86,7 +86,7 @@ raise RuntimeError(" ".join(sorted(os.environ)))
     ("entry", "message"),
     [
         ("import flow\n", "entry.py: it has no `run`; end it with `run = create_workflow(…)`"),
-        ("run = 1\n", "entry.py: its `run` is a int, not a workflow"),
+        ("run = 1\n", "entry.py: its `run` is of type int, not a workflow"),
         ("\nimport nowhere_at_all\n", "entry.py:2: ModuleNotFoundError: No module named 'nowhere"),
         ("import os\nos.environ['KEY']\n", "entry.py:2: KeyError: 'KEY'; an entry must import"),
         (

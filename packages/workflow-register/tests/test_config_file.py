@@ -18,6 +18,7 @@ from workflow_register import (
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
+    SupervisorConfig,
     config_path,
     load_config,
     update_config,
@@ -167,7 +168,7 @@ workflows: {}
             "limits.max_steps",
             "should be greater than or equal to 1 (role turns of one thread)",
         ),
-        (17, "workflows", "unknown key; choose among limits, models, providers"),
+        (17, "workflows", "unknown key; choose among limits, models, providers, supervisor"),
         (18, "1", "a key should be text; put it in quotes"),
     ]
 
@@ -242,8 +243,8 @@ def test_a_base_url_that_cannot_work_is_refused(
         ("models:\n\ta: b\n", 2, "indent with spaces, not tabs"),
         ("models: *sk-secret\n", 1, "not YAML: found undefined alias"),
         ("models: [a\n", 2, "not YAML: expected ',' or ']', but got '<stream end>'"),
-        ("- a\n", 1, "it should hold `providers:`, `models:` and `limits:`"),
-        ("just text", 1, "it should hold `providers:`, `models:` and `limits:`"),
+        ("- a\n", 1, "it should hold keys such as `providers:` and `models:`"),
+        ("just text", 1, "it should hold keys such as `providers:` and `models:`"),
         (b"models:\n  a: b/\xff\n", 2, "this line is not UTF-8; save the file as UTF-8"),
         ("models: \x01\n", None, "it is not YAML (ReaderError)"),
         (
@@ -303,7 +304,9 @@ values = st.recursive(
     lambda below: (
         st.lists(below, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["providers", "models", "limits", "x", "base_url", "kind", "profile"]),
+            st.sampled_from(
+                ["providers", "models", "limits", "x", "base_url", "kind", "profile", "every"]
+            ),
             below,
             max_size=4,
         )
@@ -312,7 +315,9 @@ values = st.recursive(
 
 
 @settings(deadline=None)
-@given(st.dictionaries(st.sampled_from(["providers", "models", "limits", "z"]), values))
+@given(
+    st.dictionaries(st.sampled_from(["providers", "models", "limits", "supervisor", "z"]), values)
+)
 def test_any_tree_is_a_configuration_or_faults_that_have_lines(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, Any]
 ) -> None:
@@ -327,7 +332,7 @@ def test_overrides_are_the_fields_of_a_profile_and_every_field_is_described() ->
     assert [field.name for field in fields(ProfileOverrides)] == [
         field.name for field in fields(Profile)
     ]
-    for owner in (Config, ProviderConfig, ProfileOverrides, Limits):
+    for owner in (Config, ProviderConfig, ProfileOverrides, Limits, ModelPrice, SupervisorConfig):
         for field in fields(owner):
             assert field.metadata["description"]
 
@@ -337,6 +342,64 @@ def test_a_key_in_clear_is_accepted_and_not_shown(tmp_path: Path) -> None:
     config = load_config(tmp_path)
     assert config.providers["x"].api_key == "sk-secret"
     assert "sk-secret" not in repr(config)
+
+
+SUPERVISED = """\
+providers:
+  x: {base_url: http://x}
+  loc: {kind: local}
+models: {default: x/m, watch: loc}
+supervisor: """
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("{every: 3}", SupervisorConfig(every=3)),
+        ("{every: 1, model: watch}", SupervisorConfig(every=1, model="watch")),
+        ("{every: 2, model: x/a/b}", SupervisorConfig(every=2, model="x/a/b")),
+        ("{every: 2, model: loc/}", SupervisorConfig(every=2, model="loc/")),
+        ("{every: 2, prompt: Watch.}", SupervisorConfig(every=2, prompt="Watch.")),
+        ("", None),
+    ],
+)
+def test_a_supervisor_looks_every_few_steps_with_a_model_of_a_scene_or_of_its_own(
+    tmp_path: Path, section: str, expected: SupervisorConfig | None
+) -> None:
+    written(tmp_path, SUPERVISED + section)
+    assert load_config(tmp_path).supervisor == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "message"),
+    [
+        ("{model: x/m}", ".every", "it is missing; add it (steps from one look to the next)"),
+        (
+            "{every: 0}",
+            ".every",
+            "should be greater than or equal to 1 (steps from one look to the next)",
+        ),
+        ("{every: 1, promt: a}", ".promt", "unknown key; did you mean 'prompt'?"),
+        (
+            "{every: 1, model: wacht}",
+            ".model",
+            "no scene and no PROVIDER/MODEL is 'wacht'; did you mean 'watch'?",
+        ),
+        (
+            "{every: 1, model: y/m}",
+            ".model",
+            "no provider is called 'y'; choose among loc, x",
+        ),
+        ("{every: 1, model: x/}", ".model", "no model is named; write `model: x/MODEL`"),
+        ("3", "", "should be a mapping: indented lines of `key: value`"),
+    ],
+)
+def test_a_supervisor_that_cannot_be_is_told_with_its_line(
+    tmp_path: Path, section: str, key: str, message: str
+) -> None:
+    ((line, place, words),) = faults_of(tmp_path, SUPERVISED + section)
+    assert (line, place) == (5, f"supervisor{key}")
+    assert words.startswith(message)
 
 
 def test_an_edit_keeps_comments_order_and_quotes(tmp_path: Path) -> None:
@@ -557,6 +620,7 @@ def test_limits_and_prices(tmp_path: Path) -> None:
         tmp_path,
         "limits:\n"
         "  max_rounds: 30\n  max_tokens: 200_000\n  max_cost: 1.5\n  max_seconds: 600\n"
+        "  max_depth: 2\n"
         "  prices:\n    m: {input: 0.4, output: 1.6}\n"
         "    org/n: {input: 1, output: 2, cached: 0}\n",
     )
@@ -565,6 +629,7 @@ def test_limits_and_prices(tmp_path: Path) -> None:
         max_tokens=200_000,
         max_cost=1.5,
         max_seconds=600,
+        max_depth=2,
         prices={
             "m": ModelPrice(input=0.4, output=1.6),
             "org/n": ModelPrice(input=1, output=2, cached=0),

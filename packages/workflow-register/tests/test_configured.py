@@ -57,14 +57,16 @@ async def test_a_scene_is_asked_at_the_endpoint_that_is_configured_when_it_is_us
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm = configured_llm("review")  # before anything is configured
-    async with loopback_server([say("one"), say("two"), say("three")]) as server:
+    async with loopback_server([say("one"), say("two"), say("three"), say("four")]) as server:
         point_at(server, home, model="small")
         monkeypatch.setenv("LOOPBACK_KEY", "sk-loop")
         assert await ask(llm) == "one"
         assert await ask(llm) == "two"
         update_config(home, {"models": {"review": "loop/org/large"}})
         assert await ask(llm) == "three"
-    assert [request["model"] for request in server.requests] == ["small", "small", "org/large"]
+        assert await ask(configured_llm("loop/other")) == "four"
+    models = [request["model"] for request in server.requests]
+    assert models == ["small", "small", "org/large", "other"]
 
 
 async def test_a_key_is_needed_only_when_a_model_is_opened(home: Path) -> None:

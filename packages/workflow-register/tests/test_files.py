@@ -1,9 +1,10 @@
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from workflow_register._files import locked, write_atomically
+from workflow_register._files import locked, read_regular, write_atomically
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -33,3 +34,15 @@ def test_a_lock_that_is_held_times_out_and_is_free_afterwards(tmp_path: Path) ->
     with locked(tmp_path / "lock", timeout_s=5):
         pass
     thread.join(5)
+
+
+def test_only_a_regular_file_is_read_and_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"some bytes")
+    assert read_regular(tmp_path / "file", 4) == b"some"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"this is no regular file: .*pipe"):
+        read_regular(tmp_path / "pipe", 4)
+    with pytest.raises(IsADirectoryError):
+        read_regular(tmp_path, 4)
+    with pytest.raises(OSError, match="no regular file"):
+        read_regular(Path("/dev/zero"), 4)

@@ -188,11 +188,12 @@ def test_a_bundle_that_was_just_built_names_the_files_of_its_author(tmp_path: Pa
         ({"entry.py": "x = 1\n"}, "entry.py: it has no `run`; end it with `run = create_work"),
         (
             {"entry.py": "def run(): ...\n"},
-            "entry.py: its `run` is a function, not a workflow; write `run = create_workflow(…)`",
+            "entry.py: its `run` is of type function, not a workflow; "
+            "write `run = create_workflow(…)`",
         ),
         (
             {"entry.py": "from flow import Workflow as run\nrun.definition = run().definition\n"},
-            "entry.py: its `run` is a type, not a workflow",
+            "entry.py: its `run` is of type type, not a workflow",
         ),
         (
             {"entry.py": "import bad\n", "bad.py": "\nraise ValueError('two\\n  lines')\n"},

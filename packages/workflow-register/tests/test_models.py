@@ -42,6 +42,15 @@ def test_a_scene_has_its_own_model_and_others_have_the_default() -> None:
     assert other.provider is OPENAI
 
 
+def test_a_provider_and_its_model_may_stand_where_a_scene_does() -> None:
+    found = resolve_model(CONFIG, "openai/org/large")
+    assert (found.provider_name, found.model) == ("openai", "org/large")
+    assert found.scene == "openai/org/large"
+    assert resolve_model(CONFIG, "local/").model is None
+    named = Config(providers=CONFIG.providers, models={"a/b": "openai/x"})
+    assert resolve_model(named, "a/b").model == "x"
+
+
 @settings(deadline=None)
 @given(st.text(min_size=1))
 def test_a_model_is_all_that_follows_the_first_slash(model: str) -> None:
@@ -73,6 +82,7 @@ def test_a_model_is_all_that_follows_the_first_slash(model: str) -> None:
             "default",
             "models.default: write `openai/MODEL`",
         ),
+        (CONFIG, "opeani/x", "opeani/x: no provider is called 'opeani'; did you mean 'openai'?"),
     ],
 )
 def test_a_scene_that_no_model_serves_says_what_to_add(

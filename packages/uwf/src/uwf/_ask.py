@@ -12,11 +12,14 @@ from workflow_execute import Asker
 from workflow_protocol import Answer, Question
 
 
-def ask_on_terminal(view: View) -> Asker | None:
-    """Give what asks the person in front of the terminal; `None` if there is no terminal."""
+def on_terminal() -> bool:
+    """Whether somebody can be asked. It has to be found out before a view stands in for stderr."""
     streams = (sys.stdin, sys.stderr)
-    if any(stream is None or not stream.isatty() for stream in streams):  # None: closed
-        return None
+    return all(stream is not None and stream.isatty() for stream in streams)  # None: closed
+
+
+def ask_on_terminal(view: View) -> Asker:
+    """Give what asks the person in front of the terminal."""
 
     async def ask(key: str, question: Question) -> Answer | None:
         with view.quiet():

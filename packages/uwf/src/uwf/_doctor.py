@@ -39,8 +39,8 @@ def doctor(output: Output, target: str, *, write: bool, timeout_s: float) -> int
 
 
 def _scene(config: Config, target: str, home: Path) -> str:
-    """The scene of this name, or one that the provider of this name serves."""
-    if target in config.models or not config.models:
+    """The scene or `provider/model` of this name, or a scene that this provider serves."""
+    if target in config.models or not config.models or "/" in target:
         return resolve_model(config, target, path=config_path(home)).scene
     if target in config.providers:
         for scene, model in config.models.items():

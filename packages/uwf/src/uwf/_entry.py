@@ -12,6 +12,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         from uwf._main import run_command
 
         return run_command(argv)
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not _is_interrupt(error):
+            raise
         print("uwf: cancelled", file=sys.stderr, flush=True)
         return 130
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether this is Ctrl-C, or came of it: Python 3.11 wraps what a class raises when made."""
+    return isinstance(error, KeyboardInterrupt) or (
+        error is not None and _is_interrupt(error.__cause__)
+    )

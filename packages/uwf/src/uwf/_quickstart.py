@@ -17,15 +17,11 @@ NAME = "repo-facts"
 PROMPT = "What is this project? Find its language, entry point and test command."
 
 
-def quickstart(
-    output: Output,
-    main: Callable[[Sequence[str]], int],
-    *,
-    workspace: Path | None,
-    assume_yes: bool,
-) -> int:
+def quickstart(output: Output, *, workspace: Path | None, assume_yes: bool) -> int:
     """Set up a model if there is none, then bundle, add, run and show an example."""
-    step = _Stepper(output, main)
+    from uwf._main import run_command  # which has called this
+
+    step = _Stepper(output, run_command)
     if not is_configured():
         step("setup", "--local")
     _pull_if_absent(output, step, assume_yes=assume_yes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -11,10 +12,10 @@ from typing import cast
 
 import anyio
 
-from uwf._ask import ask_on_terminal
+from uwf._ask import ask_on_terminal, on_terminal
 from uwf._errors import UsageError
-from uwf._limits import configured_limits
 from uwf._output import Output, pretty, printable
+from uwf._settings import engine_settings
 from uwf._view import watching
 from uwf._workflows import open_bundle
 from workflow_cas import Store, content, open_store
@@ -47,10 +48,8 @@ from workflow_register import (
 
 def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
-    task = _task(prompt)
-    if workspace is not None and not workspace.is_dir():
-        raise UsageError(f"the workspace {str(workspace)!r} is not a folder")
-
+    task = read_task(prompt)
+    check_workspace(workspace)
     from_path = _as_path(workflow)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
@@ -68,28 +67,48 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
     return _run(output, go)
 
 
-def resume(output: Output, prefix: str, *, fresh: bool, bundle: Path | None) -> int:
-    """Go on with a thread, on the bundle that it began with or on another."""
+def resume(
+    output: Output, thread: str, *, fresh: bool, workspace: Path | None, bundle: Path | None
+) -> int:
+    """Go on with a thread, on the bundle and in the folder that it began with or in others."""
     other = open_bundle(bundle) if bundle is not None else None
+    check_workspace(workspace)
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
-        thread = await read_thread(store, await find_thread(store, prefix))
+        found = await read_thread(store, await find_thread(store, thread))
+        if workspace is None and not found.workspace.is_dir():
+            raise UsageError(
+                f"the workspace {str(found.workspace)!r} of thread {found.thread_id} is gone; "
+                "create it again, or go on in another: "
+                f"`uwf thread resume {found.thread_id} --workspace DIR`"
+            )
         if other is None:
-            workflow = await workflow_of(store, thread)
-            return await engine.resume(workflow, thread.thread_id, fresh=fresh)
+            workflow = await workflow_of(store, found)
+            return await engine.resume(workflow, found.thread_id, fresh=fresh, workspace=workspace)
         archive = content(other.data)
         await store.commit([archive])
         result = await engine.resume(
-            await workflow_of_child(store, load(other), thread),
-            thread.thread_id,
+            await workflow_of_child(store, load(other), found),
+            found.thread_id,
             fresh=fresh,
+            workspace=workspace,
             bundle=archive.hash,
         )
         if isinstance(result.error, JournalMismatch):
-            await _explain(output, engine, thread, result.error)
+            await _explain(output, engine, found, result.error)
         return result
 
     return _run(output, go)
+
+
+def check_workspace(workspace: Path | None) -> None:
+    """Refuse a folder that is none.
+
+    Raises:
+        UsageError: it isn't there, or is something else.
+    """
+    if workspace is not None and not workspace.is_dir():
+        raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it")
 
 
 async def workflow_of(store: Store, thread: StoredThread) -> Workflow:
@@ -129,15 +148,23 @@ async def _explain(
 
 def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]]) -> int:
     home = find_home()
-    limits = configured_limits(home)
+    settings = engine_settings(home)
+    logging.getLogger("workflow_execute").addHandler(_Logged(output))
 
     async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
         async with open_store(store_path(home)) as store, keep_providers_open():
             engine = Engine(
-                store, locks=home / "locks", limits=limits, observer=observer, asker=asker
+                store,
+                locks=home / "locks",
+                limits=settings.limits,
+                observer=observer,
+                asker=asker,
+                supervisor=settings.supervisor,
+                supervise_every=settings.supervise_every,
             )
             return await go(engine, store)
 
+    asks = on_terminal() and not output.json
     last_value = ""
     broken: OSError | None = None
     with watching(sys.stderr) as view:
@@ -155,7 +182,7 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
                 broken = error
 
         try:
-            asker = ask_on_terminal(view) if not output.json else None
+            asker = ask_on_terminal(view) if asks else None
             result = anyio.run(main, observe, asker)
         except BaseExceptionGroup as group:
             raise _alone(group) from None
@@ -172,6 +199,20 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     return result.return_code
 
 
+class _Logged(logging.Handler):
+    """Tells what the engine logs, such as a supervisor that failed, in a line without traceback."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__()
+        self._output = output
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
+        error = record.exc_info[1] if record.exc_info else None
+        reason = f": {str(error) or type(error).__name__}" if error is not None else ""
+        self._output.say(f"uwf: {record.getMessage()}{reason}")
+
+
 def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The exception that task groups have wrapped, as the command has only one thing to say."""
     first = group.exceptions[0]
@@ -180,8 +221,12 @@ def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return first
 
 
-def _task(prompt: str) -> str:
-    """The task: the argument itself, or for `-` what standard input holds."""
+def read_task(prompt: str) -> str:
+    """The task: the argument itself, or for `-` what standard input holds.
+
+    Raises:
+        UsageError: it is empty, or no text.
+    """
     if prompt == "-" and sys.stdin is None:
         raise UsageError("standard input is closed; give the prompt as an argument")
     try:
@@ -197,8 +242,11 @@ def _task(prompt: str) -> str:
 def _as_path(workflow: str) -> Path | None:
     """The path that a workflow is given by; `None` for a registered name."""
     path = Path(workflow)
-    is_path = path.suffix in {".py", ".zip"} or path.name != workflow or path.is_file()
-    return path if is_path else None
+    if path.suffix in {".py", ".zip"} or path.name != workflow:
+        return path
+    with contextlib.suppress(OSError):  # too long to be a file
+        return path if path.is_file() else None
+    return None
 
 
 def load(bundle: Bundle) -> Workflow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -11,9 +10,12 @@ import anyio
 import msgspec
 
 from uwf._output import Output, age, pretty
+from uwf._spent import Spent, spent_by_all
+from uwf._store import open_existing
 from uwf._view import shorten
-from workflow_cas import Store, open_store
+from workflow_cas import Store
 from workflow_execute import (
+    SUPERVISOR_KEYS,
     Engine,
     StoredStep,
     StoredThread,
@@ -27,20 +29,21 @@ from workflow_protocol import Hash, Question, ThreadId, Usage, WorkflowError
 from workflow_register import find_home, store_path
 
 
-def show(output: Output, prefix: str, *, turns: bool) -> int:
+def show(output: Output, thread: str, *, turns: bool) -> int:
     """Print a thread: how it stands, its steps, and with `turns` all that was recorded."""
 
     async def main() -> None:
         async with _store() as store:
-            thread = await read_thread(store, await find_thread(store, prefix))
+            found = await read_thread(store, await find_thread(store, thread))
             engine = _engine(store)
-            state = await engine.state(thread)
-            questions = await engine.questions(thread.thread_id)
-            records = [await _turns(store, step.turn) for step in thread.steps] if turns else []
-            unfinished = await _turns(store, thread.turn) if turns else []
+            state = await engine.state(found)
+            questions = await engine.questions(found.thread_id)
+            records = [await _turns(store, step.turn) for step in found.steps] if turns else []
+            unfinished = await _turns(store, found.turn) if turns else []
+            spent = await spent_by_all(store, found)
         output.data(
-            _as_data(thread, state, questions, [*records, unfinished] if turns else None),
-            _as_text(thread, state, questions, [*records, unfinished] if turns else None),
+            _as_data(found, state, questions, spent, [*records, unfinished] if turns else None),
+            _as_text(found, state, questions, spent, [*records, unfinished] if turns else None),
         )
 
     anyio.run(main)
@@ -63,10 +66,9 @@ def threads(output: Output) -> int:
 
 
 def _store() -> AbstractAsyncContextManager[Store]:
-    path = store_path(find_home())
-    if not path.exists():
+    if not store_path(find_home()).exists():
         raise ThreadNotFound("latest")
-    return open_store(path, read_only=not os.access(path.parent, os.W_OK))
+    return open_existing(find_home())
 
 
 async def _list_one(output: Output, store: Store, thread_id: ThreadId) -> None:
@@ -126,6 +128,7 @@ def _as_data(
     thread: StoredThread,
     state: str,
     questions: Mapping[str, Question],
+    spent: Spent,
     records: list[list[Record]] | None,
 ) -> Record:
     steps: list[Record] = []
@@ -160,8 +163,11 @@ def _as_data(
         "prompt": thread.prompt,
         "workspace": thread.start.workspace,
         "started_at_ms": thread.start.at_ms,
-        "usage": _total(thread),
-        "cost": _cost(thread),
+        "usage": spent.usage,
+        "cost": _cost(spent),
+        "tree": None
+        if spent.tree is None
+        else {"usage": spent.tree.usage, "cost": _cost(spent.tree)},
         "steps": steps,
     }
     if records is not None:
@@ -173,22 +179,25 @@ def _as_text(
     thread: StoredThread,
     state: str,
     questions: Mapping[str, Question],
+    spent: Spent,
     records: list[list[Record]] | None,
 ) -> str:
     status = thread.status
     code = "" if status.return_code is None else f" (return code {status.return_code})"
-    usage = _total(thread)
     lines = [
         f"thread     {thread.thread_id}",
         f"workflow   {thread.start.workflow}",
         f"state      {state}{code}",
         f"prompt     {thread.prompt}",
         f"workspace  {thread.start.workspace}",
-        f"tokens     {usage.input_tokens} in ({usage.cached_tokens} cached), "
-        f"{usage.output_tokens} out, {usage.calls} model calls",
+        f"tokens     {_tokens(spent.usage)}",
     ]
-    if (cost := _cost(thread)) is not None:
+    if (cost := _cost(spent)) is not None:
         lines.append(f"cost       {cost:.4f}")
+    if spent.tree is not None:
+        lines.append(f"  in all   {_tokens(spent.tree.usage)}, its child threads included")
+        if (cost := _cost(spent.tree)) is not None:
+            lines.append(f"           {cost:.4f}")
     if thread.origin is not None:
         lines.append(f"origin     {thread.origin}, the first {thread.own_from} steps")
     if thread.parent is not None:
@@ -205,7 +214,8 @@ def _as_text(
         if records is not None:
             lines += _turn_lines(records[number])
     if records is not None and records[-1] and len(records) > len(thread.steps):
-        lines += ["", "unfinished turn", *_turn_lines(records[-1])]
+        watched = all(str(each["key"]).startswith(SUPERVISOR_KEYS) for each in records[-1])
+        lines += ["", "supervisor" if watched else "unfinished turn", *_turn_lines(records[-1])]
     return "\n".join(lines)
 
 
@@ -231,11 +241,13 @@ def _result(record: Record) -> str:
     return msgspec.json.encode(record["result"]).decode()
 
 
-def _cost(thread: StoredThread) -> float | None:
-    """What the steps cost, where their models had prices."""
-    micros = sum(step.record.charged_micros for step in thread.steps)
-    return micros / 1_000_000 if micros else None
+def _tokens(usage: Usage) -> str:
+    return (
+        f"{usage.input_tokens} in ({usage.cached_tokens} cached), "
+        f"{usage.output_tokens} out, {usage.calls} model calls"
+    )
 
 
-def _total(thread: StoredThread) -> Usage:
-    return sum((step.record.usage for step in thread.steps), Usage())
+def _cost(spent: Spent) -> float | None:
+    """What was paid, where the models had prices or the provider said it."""
+    return spent.micros / 1_000_000 if spent.micros else None

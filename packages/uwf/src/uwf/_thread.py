@@ -10,7 +10,7 @@ import anyio
 
 from uwf._errors import UsageError
 from uwf._output import Output
-from uwf._run import workflow_of
+from uwf._run import check_workspace, read_task, workflow_of
 from uwf._workflows import open_bundle
 from workflow_cas import Store, content, open_store
 from workflow_execute import (
@@ -29,7 +29,7 @@ _Work = Callable[[Engine, ThreadId], Awaitable[int]]
 
 def fork(
     output: Output,
-    prefix: str,
+    thread: str,
     *,
     at_step: int | None,
     prompt: str | None,
@@ -38,8 +38,8 @@ def fork(
 ) -> int:
     """Make a thread that shares the first steps of another, and print its id."""
     other = open_bundle(bundle) if bundle is not None else None
-    if workspace is not None and not workspace.is_dir():
-        raise UsageError(f"the workspace {str(workspace)!r} is not a folder")
+    check_workspace(workspace)
+    task = read_task(prompt) if prompt is not None else None
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
         archive = content(other.data) if other is not None else None
@@ -48,7 +48,7 @@ def fork(
         fork_id = await engine.fork(
             thread_id,
             at_step=at_step,
-            prompt=prompt,
+            prompt=task,
             workspace=workspace,
             bundle=archive.hash if archive else None,
             name=bundle.stem if bundle else None,
@@ -57,10 +57,10 @@ def fork(
         output.say(f"`uwf thread resume {fork_id}` runs it")
         return 0
 
-    return _on_thread(prefix, work)
+    return _on_thread(thread, work)
 
 
-def replay(output: Output, prefix: str) -> int:
+def replay(output: Output, thread: str) -> int:
     """Carry a thread out again from its records, offline, and compare everything."""
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
@@ -77,10 +77,10 @@ def replay(output: Output, prefix: str) -> int:
         )
         return 0
 
-    return _on_thread(prefix, work)
+    return _on_thread(thread, work)
 
 
-def request(output: Output, prefix: str, number: int) -> int:
+def request(output: Output, thread: str, number: int) -> int:
     """Print the exact bytes of a thread's n-th request to a model, the first being 1."""
     found: list[ReplayedRequest] = []
     count = 0
@@ -105,10 +105,10 @@ def request(output: Output, prefix: str, number: int) -> int:
             sys.stdout.buffer.flush()
         return 0
 
-    return _on_thread(prefix, work)
+    return _on_thread(thread, work)
 
 
-def pause(output: Output, prefix: str) -> int:
+def pause(output: Output, thread: str) -> int:
     """Suspend a thread, whichever process runs it."""
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
@@ -116,10 +116,10 @@ def pause(output: Output, prefix: str) -> int:
         output.data({"thread": thread_id, "state": "suspended"}, f"{thread_id} is paused")
         return 0
 
-    return _on_thread(prefix, work)
+    return _on_thread(thread, work)
 
 
-def cancel(output: Output, prefix: str) -> int:
+def cancel(output: Output, thread: str) -> int:
     """End a thread as cancelled, whichever process runs it."""
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
@@ -127,10 +127,10 @@ def cancel(output: Output, prefix: str) -> int:
         output.data({"thread": thread_id, "state": "cancelled"}, f"{thread_id} is cancelled")
         return 0
 
-    return _on_thread(prefix, work)
+    return _on_thread(thread, work)
 
 
-def answer(output: Output, prefix: str, key: str | None, *, approved: bool, text: str) -> int:
+def answer(output: Output, thread: str, key: str | None, *, approved: bool, text: str) -> int:
     """Answer a question of a suspended thread."""
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
@@ -145,21 +145,21 @@ def answer(output: Output, prefix: str, key: str | None, *, approved: bool, text
             output.say(f"`uwf thread resume {thread_id}` goes on")
         return 0
 
-    return _on_thread(prefix, work)
+    return _on_thread(thread, work)
 
 
 async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:
     return await workflow_of(store, await read_thread(store, thread_id))
 
 
-def _on_thread(prefix: str, work: _Work) -> int:
+def _on_thread(thread: str, work: _Work) -> int:
     home = find_home()
     if not store_path(home).exists():
-        raise ThreadNotFound(prefix)
+        raise ThreadNotFound(thread)
 
     async def main() -> int:
         async with open_store(store_path(home)) as store:
             engine = Engine(store, locks=home / "locks")
-            return await work(engine, await find_thread(store, prefix))
+            return await work(engine, await find_thread(store, thread))
 
     return anyio.run(main)

@@ -7,10 +7,12 @@ from pathlib import Path
 import anyio
 
 from uwf._output import Output
+from uwf._store import open_existing
 from workflow_cas import open_store
 from workflow_protocol import WorkflowDescription
 from workflow_register import (
     Bundle,
+    DamagedRecord,
     WorkflowRecord,
     build_bundle,
     bundles_path,
@@ -73,8 +75,10 @@ def list_all(output: Output) -> int:
     """List the registered workflows; a damaged one does not hide the others."""
 
     async def main() -> int:
-        async with open_store(store_path(find_home())) as store:
-            found = await list_workflows(store)
+        home, found = find_home(), list[WorkflowRecord | DamagedRecord]()
+        if store_path(home).exists():
+            async with open_existing(home) as store:
+                found = await list_workflows(store)
         for each in found:
             if isinstance(each, WorkflowRecord):
                 line = f"{each.name}\t{each.bundle[:12]}\t{_roles(each.description)}"

@@ -45,6 +45,7 @@ from workflow_execute._journal import (
     Asker,
 )
 from workflow_execute._records import (
+    SUPERVISOR_KEYS,
     BranchRecord,
     ShownState,
     StartRecord,
@@ -57,9 +58,11 @@ from workflow_execute._replay import (
     Replay,
     ReplayedRequest,
 )
+from workflow_execute._result import (
+    ThreadResult,
+)
 from workflow_execute._run import (
     Observer,
-    ThreadResult,
 )
 from workflow_execute._sketch import (
     Difference,
@@ -83,6 +86,7 @@ from workflow_execute._workflow import (
 )
 
 __all__ = [
+    "SUPERVISOR_KEYS",
     "AlreadyAnswered",
     "Asker",
     "BindingError",

@@ -126,7 +126,7 @@ class Budget:
         self._by_thread[thread_id] = charged
 
     def price(self, model: str, usage: Usage) -> Spent:
-        """What an amount of tokens counts.
+        """What an amount of tokens counts: by the model's price, or else what the provider says.
 
         Raises:
             LimitReached: costs are limited, and the model has no price.
@@ -138,7 +138,7 @@ class Budget:
                 raise LimitReached(
                     "max_cost", f"costs are limited, but {model!r} has no price; add one to prices"
                 )
-            return Spent(tokens)
+            return Spent(tokens, usage.cost_micros or 0)
         cached = price.input if price.cached is None else price.cached
         cost = (
             (usage.input_tokens - usage.cached_tokens) * price.input

@@ -11,18 +11,21 @@ import anyio
 from workflow_cas import MemoryStore, RefConflict, RefMove, Store
 from workflow_execute._branch import commit_branch
 from workflow_execute._budget import Budget, Limits
+from workflow_execute._context import context_of
 from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, ThreadNotResumable
 from workflow_execute._host import Host
 from workflow_execute._ids import new_thread_id, now_ms
-from workflow_execute._journal import Asker, StoreJournal, TurnRecords, TurnWriter
+from workflow_execute._journal import Asker, StoreJournal, TurnRecords
 from workflow_execute._locks import owning
 from workflow_execute._records import ShownState, TurnRecord
 from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
-from workflow_execute._run import Observer, Run, Surroundings, ThreadResult, context_of
+from workflow_execute._result import ThreadResult
+from workflow_execute._run import Observer, Run, Surroundings
 from workflow_execute._signals import Signal, Signals
 from workflow_execute._supervisor import SupervisorFn
 from workflow_execute._threads import StoredThread, read_thread, read_turn, thread_ref
 from workflow_execute._tree import cancel_below, read_lineage, read_tree, stopped_status
+from workflow_execute._turn_writer import TurnWriter
 from workflow_execute._workflow import Workflow
 from workflow_protocol import (
     Answer,
@@ -49,8 +52,8 @@ class Engine:
         observer: hears every event. It must be quick; what it raises is logged and dropped.
         asker: asks a person at once. Without one, or if it gives `None`, a question suspends the
             thread until `answer` is called. It is asked one question at a time.
-        supervisor: looks at each thread after every `supervise_every` steps and may stop it: the
-            thread is then completed with return code 1 and the supervisor's reason.
+        supervisor: looks at each thread after every `supervise_every` steps, except the last, and
+            may stop it: the thread is then completed with return code 1 and the reason.
         supervise_every: in steps.
     """
 
@@ -129,6 +132,7 @@ class Engine:
         *,
         fresh: bool = False,
         bundle: Hash | None = None,
+        workspace: Path | None = None,
         budget: Budget | None = None,
     ) -> ThreadResult:
         """Go on with a thread where its last run ended, in the middle of a turn if need be.
@@ -144,12 +148,14 @@ class Engine:
             fresh: begin the unfinished turn anew. The earlier attempt stays in the record; a child
                 thread that it has is cancelled.
             bundle: the stored bundle that `workflow` came from, if it is another than before.
+            workspace: the folder to work in, if it is another.
             budget: what it draws from together with others; one of its own if not given.
 
         Raises:
             ThreadNotFound: there is none of this id.
             ThreadBusy: it, or a thread above it, is being run elsewhere.
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
+            NotADirectoryError: the workspace is not a folder, or no longer.
         """
         above = await read_lineage(self.store, await read_thread(self.store, thread_id))
         async with AsyncExitStack() as owned:
@@ -161,12 +167,17 @@ class Engine:
                     f"thread {thread_id} is completed; fork it or start a new one"
                 )
             context_of(stored, workflow)  # before anything is written
+            folder = await _folder(workspace or stored.workspace)
+            moved = folder if folder != stored.workspace and workspace is not None else None
             if fresh and stored.turn is not None:
                 writer = TurnWriter(self.store, thread_ref(thread_id, "turn"), stored.turn)
                 await writer.append(TurnRecord(key="", at_ms=now_ms(), kind="attempt"))
                 await cancel_below(self.store, thread_id)
-            if bundle is not None and bundle != stored.start.bundle:
-                await commit_branch(self.store, stored, stored.head, thread_id, bundle=bundle)
+            other = bundle if bundle != stored.start.bundle else None
+            if other is not None or moved is not None:
+                await commit_branch(
+                    self.store, stored, stored.head, thread_id, bundle=other, workspace=moved
+                )
             budget = budget or Budget(self._limits)
             tree = await read_tree(self.store, above[0].thread_id if above else thread_id)
             for part in tree.walk():

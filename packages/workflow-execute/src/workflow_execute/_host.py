@@ -8,6 +8,7 @@ import msgspec
 
 from workflow_execute._branch import commit_branch
 from workflow_execute._child import ChildRecord, ChildTask
+from workflow_execute._context import context_of
 from workflow_execute._errors import (
     ChildCancelled,
     ChildFailed,
@@ -16,7 +17,8 @@ from workflow_execute._errors import (
     ThreadNotFound,
 )
 from workflow_execute._locks import owning
-from workflow_execute._run import Run, Surroundings, ThreadResult, context_of
+from workflow_execute._result import ThreadResult
+from workflow_execute._run import Run, Surroundings
 from workflow_execute._threads import StoredThread, read_attempts, read_thread
 from workflow_execute._workflow import Workflow, encode_value
 from workflow_protocol import ThreadContext, ThreadId

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 import anyio
-import anyio.lowlevel
 import msgspec
 
-from workflow_cas import RefMove, Store, Stored, StoreError, content, node
+from workflow_cas import Store, Stored, content
 from workflow_execute._budget import Budget, Limits, Spent
 from workflow_execute._errors import AlreadyAnswered, JournalMismatch, LimitReached, QuestionError
 from workflow_execute._ids import now_ms
-from workflow_execute._records import TurnKind, TurnRecord
+from workflow_execute._records import SUPERVISOR_KEYS, TurnKind, TurnRecord
 from workflow_execute._sketch import compare, find_difference, short_digest, sketch, sketch_start
 from workflow_execute._threads import JournalEntry
+from workflow_execute._turn_writer import TurnWriter
 from workflow_protocol import (
     Answer,
     Effect,
@@ -69,6 +69,8 @@ class TurnRecords:
                     known.intents[key] = entry.record
                 case "withdrawn":
                     known.intents.pop(key, None)
+                case "unasked":
+                    known.questions.pop(key, None)
                 case "question":
                     known.questions[key] = msgspec.json.decode(entry.bytes, type=Question)
                 case "answer":
@@ -81,92 +83,6 @@ class TurnRecords:
     def pending(self) -> dict[str, Question]:
         """The questions that nobody has answered yet."""
         return {key: asked for key, asked in self.questions.items() if key not in self.answers}
-
-
-@dataclass(slots=True, eq=False)
-class _Pending:
-    record: TurnRecord
-    objects: tuple[Stored, ...]
-    awaited: bool
-    written: bool = False
-    error: StoreError | None = None
-
-
-class TurnWriter:
-    """Appends records to the chain under one ref; those that wait together are one commit."""
-
-    def __init__(self, store: Store, ref: str, last: Hash | None) -> None:
-        self._store = store
-        self._ref = ref
-        self._queue: list[_Pending] = []
-        self._writing = anyio.Lock(fast_acquire=True)  # a commit is a checkpoint anyway
-        self.last = last
-
-    async def append(self, record: TurnRecord, *objects: Stored, wait: bool = False) -> None:
-        """Write a record with the objects that it needs, as a whole, even if this is cancelled.
-
-        Args:
-            record: the record, before it is known what precedes it.
-            objects: new objects; the last of them is the record's result.
-            wait: let others that are about to append join in.
-
-        Raises:
-            StoreError: it could not be written, and is not.
-        """
-        mine = _Pending(record, objects, awaited=True)
-        self._queue.append(mine)
-        with anyio.CancelScope(shield=True):
-            if wait:
-                await anyio.lowlevel.checkpoint()
-            async with self._writing:
-                if not mine.written and mine.error is None:
-                    await self._write_queue()
-        if mine.error is not None:
-            raise mine.error
-
-    def put_off(self, record: TurnRecord, *objects: Stored) -> None:
-        """Write a record with the next one that is appended, or when the turn ends."""
-        self._queue.append(_Pending(record, objects, awaited=False))
-
-    async def flush(self) -> None:
-        """Write what was put off.
-
-        Raises:
-            StoreError: it could not be written, and is put off still.
-        """
-        with anyio.CancelScope(shield=True):
-            async with self._writing:
-                if self._queue and (error := await self._write_queue()) is not None:
-                    raise error
-
-    def rest(self) -> tuple[list[Stored], Hash | None]:
-        """What was put off, for the commit that ends the turn, and the last record with it."""
-        return self._chained(self._queue)
-
-    def _chained(self, batch: Sequence[_Pending]) -> tuple[list[Stored], Hash | None]:
-        objects: list[Stored] = []
-        last = self.last
-        for each in batch:
-            record = each.record if last else msgspec.structs.replace(each.record, first=True)
-            turn = node("turn", record, [h for h in (last, *(o.hash for o in each.objects)) if h])
-            objects += [*each.objects, turn]
-            last = turn.hash
-        return objects, last
-
-    async def _write_queue(self) -> StoreError | None:
-        batch, self._queue = self._queue, []
-        objects, last = self._chained(batch)
-        try:
-            await self._store.commit(objects, [RefMove(self._ref, self.last, last)])
-        except StoreError as error:
-            self._queue = [each for each in batch if not each.awaited] + self._queue
-            for each in batch:
-                each.error = error
-            return error
-        self.last = last
-        for each in batch:
-            each.written = True
-        return None
 
 
 class StoreJournal:
@@ -203,6 +119,7 @@ class StoreJournal:
         self._writer = TurnWriter(store, ref, last)
         self._asker = asker
         self._asking = anyio.Lock()
+        self._asked: set[str] = set()
         self._budget = budget or Budget(Limits())
         self._thread_id = thread_id
         self._rounds = 0
@@ -255,7 +172,7 @@ class StoreJournal:
             self._last_size = known.record.size or self._last_size
             value = decode(known.bytes, type)
             if metered is not None:
-                self._rounds += 1
+                self._rounds += not key.startswith(SUPERVISOR_KEYS)
                 self.add(Spent(known.record.charged_tokens, known.record.charged_micros))
             return value
         if effect is Effect.UNSAFE and key in self._known.intents:
@@ -266,7 +183,7 @@ class StoreJournal:
             await self._lose(key, metered)
         if metered is not None or effect is not Effect.READ:  # a read may have been put off
             self._interrupted = False
-        reserved = self._reserve(metered) if metered is not None else None
+        reserved = self._reserve(key, metered) if metered is not None else None
         began_s = time.monotonic()
         try:
             if effect is Effect.UNSAFE:
@@ -294,6 +211,7 @@ class StoreJournal:
 
     async def ask(self, key: str, question: Question) -> Answer:
         """See `Journal.ask`."""
+        self._asked.add(key)
         asked = self._known.questions.get(key)
         if asked is not None and asked != question:
             difference = compare(msgspec.json.encode(asked), msgspec.json.encode(question))
@@ -310,6 +228,12 @@ class StoreJournal:
                 await self.answer(key, answer)
                 return answer
         raise Suspended(question.text, key=key)
+
+    async def withdraw_unasked(self) -> None:
+        """Take back what an earlier run asked and this one, which got as far, did not ask again."""
+        for key in [key for key in self._known.pending if key not in self._asked]:
+            await self._append(key, "unasked")
+            del self._known.questions[key]
 
     async def answer(self, key: str, answer: Answer) -> None:
         """Record a person's answer.
@@ -356,14 +280,15 @@ class StoreJournal:
             key=key, at_ms=0, effect=effect, digest=short_digest(digest), size=size, sketch=drawn
         )
 
-    def _reserve(self, metered: Metered[T]) -> Spent:
+    def _reserve(self, key: str, metered: Metered[T]) -> Spent:
+        is_round = not key.startswith(SUPERVISOR_KEYS)
         limit = self._budget.limits.max_rounds
-        if limit is not None and self._rounds >= limit:
+        if is_round and limit is not None and self._rounds >= limit:
             raise LimitReached(
                 "max_rounds", f"the limit of {limit} model calls in one turn is reached"
             )
         reserved = self._budget.reserve(metered.model, metered.at_most)
-        self._rounds += 1
+        self._rounds += is_round
         return reserved
 
     def _charge(self, metered: Metered[T], value: T) -> Spent:

@@ -20,12 +20,17 @@ from workflow_protocol import Effect, Hash, Usage
 FORMAT = 1
 """Of the payloads below; a reader refuses a higher one."""
 
+SUPERVISOR_KEYS = "supervisor/"
+"""How the supervisor's journal keys begin. They stand among those of the turn that it precedes."""
+
 ThreadState = Literal["running", "suspended", "failed", "completed", "cancelled"]
 ShownState = ThreadState | Literal["interrupted"]
 """`interrupted` is a thread that was running when its process died."""
 Cause = Literal["", "question", "limit", "paused", "forked"]
 """What a suspended thread waits for."""
-TurnKind = Literal["result", "intent", "withdrawn", "lost", "question", "answer", "attempt"]
+TurnKind = Literal[
+    "result", "intent", "withdrawn", "lost", "question", "unasked", "answer", "attempt"
+]
 
 
 class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,7 +103,8 @@ class TurnRecord(
 
     `intent`: the effect is about to start. `withdrawn`: it didn't after all. `lost`: a model call
     was cut off and counts as its worst case. `question`, `answer`: what a person was asked and
-    said. `attempt`: the turn is begun anew; what is before is history.
+    said. `unasked`: the question has no place in the turn any more. `attempt`: the turn is begun
+    anew; what is before is history.
     """
 
     key: str

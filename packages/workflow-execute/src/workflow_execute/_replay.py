@@ -10,16 +10,12 @@ from typing import TypeVar
 import msgspec
 
 from workflow_cas import Store
+from workflow_execute._context import context_of, typed_step
 from workflow_execute._errors import JournalMismatch, NotRecorded
 from workflow_execute._journal import TurnRecords, check_input, decode
-from workflow_execute._run import context_of, typed_step
+from workflow_execute._records import SUPERVISOR_KEYS
 from workflow_execute._sketch import compare
-from workflow_execute._supervisor import (
-    SUPERVISOR_KEYS,
-    Decision,
-    recorded_decision,
-    stopped,
-)
+from workflow_execute._supervisor import Decision, recorded_decision, stopped
 from workflow_execute._threads import JournalEntry, StoredStep, is_of_child, read_thread, read_turn
 from workflow_execute._workflow import Workflow, encode_value
 from workflow_protocol import (

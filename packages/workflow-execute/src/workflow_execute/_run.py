@@ -17,8 +17,6 @@ from workflow_execute._errors import (
     ChildCancelled,
     ChildSuspended,
     LimitReached,
-    ThreadNotCompleted,
-    ThreadNotResumable,
 )
 from workflow_execute._ids import now_ms
 from workflow_execute._journal import Asker, StoreJournal
@@ -30,11 +28,11 @@ from workflow_execute._records import (
     StatusRecord,
     ThreadState,
 )
+from workflow_execute._result import ThreadResult
 from workflow_execute._signals import Signal, Signals
 from workflow_execute._supervisor import SupervisorFn, judge, stopped
 from workflow_execute._threads import (
     JournalEntry,
-    StoredStep,
     StoredThread,
     children_in,
     has_died,
@@ -56,47 +54,13 @@ from workflow_protocol import (
     ThreadEnded,
     ThreadId,
     ThreadStarted,
-    WorkflowError,
     next_role,
-    schema_of,
 )
 
 Observer = Callable[[Event], None]
 
 _log = logging.getLogger("workflow_execute")
 _COMMIT_GRACE_S = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadResult:
-    """How a run of a thread ended."""
-
-    thread_id: ThreadId
-    state: ThreadState
-    return_code: int
-    """0 completed (or the workflow's own code), 1 failed or suspended, 130 cancelled."""
-    summary: str
-    """The completion's summary, or the reason for any other state."""
-    steps: tuple[RoleStep, ...]
-    error: Exception | None = None
-    """What a role raised, for `failed`."""
-    cause: Cause = ""
-    """What a suspended thread waits for."""
-    waits_for: tuple[ThreadId, ...] = ()
-    """The threads below it that a suspended thread waits for: they are the ones to answer."""
-
-    @property
-    def value(self) -> object:
-        """The value of the last step.
-
-        Raises:
-            ThreadNotCompleted: the thread failed, was suspended or cancelled.
-        """
-        if self.state != "completed":
-            raise ThreadNotCompleted(
-                f"thread {self.thread_id} is {self.state}: {self.summary}"
-            ) from self.error
-        return self.steps[-1].meta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,46 +76,6 @@ class Surroundings:
     supervise_every: int
     host: Callable[[Surroundings, Run], object]
     """Makes what roles start child threads with."""
-
-
-def context_of(stored: StoredThread, workflow: Workflow) -> ThreadContext:
-    """Build the context of a stored thread, its values typed by the workflow's roles.
-
-    Raises:
-        ThreadNotResumable: the workflow has not the roles, or other schemas.
-    """
-    try:
-        steps = tuple(typed_step(step, workflow) for step in stored.steps)
-    except (KeyError, WorkflowError) as error:
-        raise ThreadNotResumable(
-            f"thread {stored.thread_id} does not fit this workflow: {error}"
-        ) from error
-    return ThreadContext(
-        thread_id=stored.thread_id,
-        start=StartStep(
-            prompt=stored.prompt,
-            workspace=stored.workspace,
-            timestamp_ms=stored.start.at_ms,
-            parent_state=stored.start.parent_state,
-        ),
-        steps=steps,
-        depth=stored.start.depth,
-        bundle_hash=stored.start.bundle,
-    )
-
-
-def typed_step(step: StoredStep, workflow: Workflow) -> RoleStep:
-    """A stored step as roles see it."""
-    role = workflow.definition.role(step.record.role)
-    return RoleStep(
-        role=role.name,
-        meta=schema_of(role.schema).validate_json(step.value),
-        content=step.content,
-        content_hash=step.content_hash,
-        timestamp_ms=step.record.at_ms,
-        child_threads=tuple(map(ThreadId, step.record.child_threads)),
-        usage=step.record.usage,
-    )
 
 
 class Run:
@@ -319,6 +243,7 @@ class Run:
         except ChildCancelled as cancelled:
             return self._ended("cancelled", 130, str(cancelled)), None
         except Suspended as suspended:
+            await self._journal.withdraw_unasked()
             more = len(self._journal.pending) - 1
             others = f" (and {more} more questions)" if more > 0 else ""
             reason = suspended.reason + others
@@ -343,6 +268,8 @@ class Run:
         supervisor, every = self._around.supervisor, self._around.supervise_every
         if supervisor is None or not ctx.steps or len(ctx.steps) % every:
             return None
+        if next_role(self._workflow.definition, ctx) is None:
+            return None  # it ends by itself
         return stopped(await judge(supervisor, ctx))
 
     async def _commit(self, step: RoleStep) -> None:

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from workflow_execute._records import SUPERVISOR_KEYS
 from workflow_protocol import Completion, Effect, Suspended, ThreadContext, WorkflowError
 from workflow_reactor import (
     LlmFn,
@@ -25,8 +26,6 @@ from workflow_reactor import (
 
 _log = logging.getLogger("workflow_execute")
 
-SUPERVISOR_KEYS = "supervisor/"
-"""How its journal keys begin. They stand among those of the turn that it precedes."""
 _DECISION = "decision"
 
 SHOWN_STEPS = 12
@@ -34,7 +33,10 @@ SHOWN_CHARS = 400
 
 _PROMPT = (
     "You watch a workflow. Its roles take turns; you see the task and the latest steps, and can "
-    "read any step in full. Answer `stop` only when the roles plainly go in circles, or work on "
+    "read any step in full."
+)
+_INSTRUCTIONS = (
+    "Answer `stop` only when the roles plainly go in circles, or work on "
     "something else than the task. Slow progress is progress: then, and when you are not sure, "
     "answer `continue`. Whether the task is done is not yours to decide."
 )
@@ -64,12 +66,21 @@ _READ_STEP = ToolDefinition(
 )
 
 
-def create_supervisor(llm: LlmFn | LlmSource, *, max_rounds: int = 4) -> SupervisorFn:
-    """Make a supervisor of a model: a ThreadReactor with a tool to read the thread's steps."""
+def create_supervisor(
+    llm: LlmFn | LlmSource, *, prompt: str | None = None, max_rounds: int = 4
+) -> SupervisorFn:
+    """Make a supervisor of a model: a ThreadReactor with a tool to read the thread's steps.
+
+    Args:
+        llm: the model that looks.
+        prompt: when to answer `stop` and when `continue`; by default only circles and work on
+            something else than the task are stopped.
+        max_rounds: its requests for one look.
+    """
     reactor = create_thread_reactor(
         ThreadReactorConfig(
             llm=llm,
-            system_prompt=_PROMPT,
+            system_prompt=f"{_PROMPT} {prompt or _INSTRUCTIONS}",
             tools=[_READ_STEP],
             tool_handler=_read_step,
             max_rounds=max_rounds,

@@ -84,6 +84,9 @@ class JournalEntry:
         return self.data
 
 
+_SETTLES = {"result": "intent", "withdrawn": "intent", "unasked": "question"}
+
+
 def thread_ref(thread_id: str, what: str) -> str:
     """The name of a thread's ref: `head`, `turn` or `status`."""
     return f"thread/{thread_id}/{what}"
@@ -159,15 +162,21 @@ async def read_turn(store: Store, last: Hash | None) -> list[JournalEntry]:
 
 
 def unsettled(attempts: Sequence[Sequence[JournalEntry]]) -> list[JournalEntry]:
-    """The records of the last attempt, without the intents of which is known what came of them."""
-    entries: Sequence[JournalEntry] = attempts[-1] if attempts else ()
-    settled = {each.record.key for each in entries if each.record.kind in {"result", "withdrawn"}}
-    return [
-        each
-        for each in entries
-        if each.record.kind not in {"intent", "withdrawn"}
-        or (each.record.kind == "intent" and each.record.key not in settled)
-    ]
+    """The records of the last attempt, without what a later one settled.
+
+    An intent is settled once it is known what came of it, a question when it is taken back; both
+    may come again after.
+    """
+    kept: dict[int, JournalEntry] = {}
+    last_of: dict[tuple[str, str], int] = {}
+    for at, entry in enumerate(attempts[-1] if attempts else ()):
+        kind, key = entry.record.kind, entry.record.key
+        if (settled := _SETTLES.get(kind)) and (settled, key) in last_of:
+            del kept[last_of.pop((settled, key))]
+        if kind not in {"withdrawn", "unasked"}:
+            kept[at] = entry
+            last_of[kind, key] = at
+    return list(kept.values())
 
 
 async def read_attempts(store: Store, last: Hash | None) -> list[list[JournalEntry]]:

@@ -58,7 +58,8 @@ class Workflow:
             done = cast("object", self.definition.complete(ctx))
             if not isinstance(done, Completion):
                 raise TypeError(
-                    f"`complete` of the workflow gave a {type(done).__name__}; return a Completion"
+                    f"`complete` of the workflow gave a value of type {type(done).__name__}; "
+                    "return a Completion"
                 )
             return done
         adapter = self.binding.overrides.get(role.name, self.binding.adapter)
@@ -102,14 +103,15 @@ async def _carry_out(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadCon
     turn = cast("object", adapter(role.system_prompt, role.schema))
     if not callable(turn):
         raise RoleValueError(
-            f"the adapter of {role.name!r} gave a {type(turn).__name__} where an async function "
-            "of the thread is due; an adapter is a plain `def` that returns an `async def`"
+            f"the adapter of {role.name!r} gave a value of type {type(turn).__name__} where an "
+            "async function of the thread is due; an adapter is a plain `def` that returns an "
+            "`async def`"
         )
     working = turn(ctx)
     if not inspect.isawaitable(working):
         raise RoleValueError(
-            f"the role function of {role.name!r} gave a {type(working).__name__} at once; "
-            "make it an `async def`"
+            f"the role function of {role.name!r} gave a value of type {type(working).__name__} "
+            "at once; make it an `async def`"
         )
     return cast("T", await working)
 
@@ -126,8 +128,8 @@ def encode_value(role: RoleDefinition[T], value: T) -> tuple[bytes, T]:
         return data, schema.validate_json(data)
     except (SchemaMismatch, TypeError, ValueError) as error:
         raise RoleValueError(
-            f"the adapter of {role.name!r} returned a {type(value).__name__}, "
-            f"which is not a {schema.title}: {error}"
+            f"the adapter of {role.name!r} returned a value of type {type(value).__name__}, "
+            f"which does not fit {schema.title}: {error}"
         ) from error
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workflow_local_model._catalogue import find_model
 from workflow_local_model._errors import LocalModelError, ServerError
-from workflow_local_model._server import run_server
+from workflow_local_model._server import FAULT, run_server
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,10 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             threads=options.threads,
         )
     except ServerError as error:
-        sys.stderr.write(f"{error.reason}\n")
+        sys.stderr.write(f"{FAULT}{error.reason}\n")
         return 1
     except LocalModelError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{FAULT}{error}\n")
         return 1
     return 0
 

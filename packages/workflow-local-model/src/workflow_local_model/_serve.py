@@ -6,9 +6,9 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -24,7 +24,7 @@ from workflow_local_model._catalogue import (
 )
 from workflow_local_model._errors import ServerError
 from workflow_local_model._process import spawn, stop
-from workflow_local_model._server import default_threads
+from workflow_local_model._server import FAULT, default_threads
 
 _START_S = 180.0
 _STOP_GRACE_S = 4.0
@@ -38,6 +38,8 @@ class ServedModel:
     base_url: str
     model: LocalModel
     pid: int
+    wait: Callable[[], Awaitable[int]] = field(repr=False, compare=False)
+    """Waits for the end of the process, whoever ends it."""
 
 
 @asynccontextmanager
@@ -76,7 +78,7 @@ async def serving(
         )
         try:
             base_url = await _base_url(process, model, messages, start_timeout_s)
-            yield ServedModel(base_url, model, process.pid)
+            yield ServedModel(base_url, model, process.pid, process.wait)
         finally:
             await stop(process, grace_s=_STOP_GRACE_S)
 
@@ -92,10 +94,10 @@ async def _base_url(
                 await process.wait()
     except TimeoutError as error:
         raise ServerError(
-            model.name, _last_line(messages) or f"not ready within {timeout_s:g} s"
+            model.name, _fault(messages) or f"not ready within {timeout_s:g} s"
         ) from error
     if line is None:
-        raise ServerError(model.name, _last_line(messages) or _how_it_ended(process))
+        raise ServerError(model.name, _fault(messages) or _how_it_ended(process))
     return str(json.loads(line)["base_url"])
 
 
@@ -106,10 +108,12 @@ async def _first_line(stream: ByteReceiveStream) -> bytes | None:
         return None
 
 
-def _last_line(messages: IO[bytes]) -> str:
+def _fault(messages: IO[bytes]) -> str:
+    """What the command said is wrong, else the last line of what it wrote."""
     messages.seek(0)
-    lines = messages.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    lines = [line.strip() for line in messages.read().decode(errors="replace").split("\n")]
+    said = [line.removeprefix(FAULT) for line in lines if line.startswith(FAULT)]
+    return (said or [line for line in reversed(lines) if line] or [""])[0]
 
 
 def _how_it_ended(process: Process) -> str:

@@ -24,6 +24,9 @@ from workflow_local_model._errors import ServerError
 
 _Handler = Callable[[int, FrameType | None], object]
 
+FAULT = "workflow_local_model: "
+"""How the line begins by which the command says what is wrong. The engine's log may follow it."""
+
 _SLOTS = 2
 """Conversations whose prompts stay in memory side by side."""
 _PROMPT_CACHE_MIB = 1024
@@ -31,6 +34,7 @@ _MAX_DEFAULT_THREADS = 4
 _OMP_SPINS = "1000"
 _HEALTH_S = 30.0
 _STOP_S = 1.0
+_LOG_S = 1.0
 
 
 def run_server(
@@ -190,8 +194,16 @@ def _captured_log() -> Generator[IO[bytes]]:
 
 
 def _first_error(log: IO[bytes]) -> str:
-    """The first error in the engine's log (later ones only follow from it), else its last line."""
-    log.seek(0)
-    lines = log.read().decode(errors="replace").splitlines()
-    errors = [found[1].strip() for line in lines if (found := re.match(r"\S+ E (.+)", line))]
+    """The first error in the engine's log (later ones only follow from it), else its last line.
+
+    The engine logs from a thread of its own, which may be behind.
+    """
+    deadline_s = time.monotonic() + _LOG_S
+    while True:
+        log.seek(0)
+        lines = log.read().decode(errors="replace").splitlines()
+        errors = [found[1].strip() for line in lines if (found := re.match(r"\S+ E (.+)", line))]
+        if errors or time.monotonic() > deadline_s:
+            break
+        time.sleep(0.01)
     return (errors or [line.strip() for line in reversed(lines) if line.strip()] or [""])[0]

@@ -72,7 +72,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
         if type(code) is not int or not 0 <= code <= 255:
             raise ValueError(f"return_code is {code!r}; give a whole number from 0 to 255")
         if not isinstance(summary, str):
-            raise ValueError(f"summary is a {type(summary).__name__}; give text")
+            raise ValueError(f"summary is of type {type(summary).__name__}; give text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +110,9 @@ class ThreadContext:
             return None
         if not _may_be(step.meta, role.schema):
             raise TypeError(
-                f"the latest step of {role.name!r} holds a {type(step.meta).__name__}, "
-                f"not a {role.schema}; pass the definition that the workflow uses"
+                f"the latest step of {role.name!r} holds a value of type "
+                f"{type(step.meta).__name__}, not a {role.schema}; "
+                "pass the definition that the workflow uses"
             )
         return cast("T", step.meta)
 

@@ -61,6 +61,8 @@ class Transition(msgspec.Struct, frozen=True):
 
 def completed(ctx: ThreadContext) -> Completion:
     """The usual end of a thread: return code 0, and the beginning of the last step as summary."""
+    if not ctx.steps:  # a condition led from START straight to END
+        return Completion(return_code=0, summary="nothing was to be done")
     last = ctx.steps[-1]
     words = last.content if len(last.content) <= 500 else f"{last.content[:500]} …"
     return Completion(return_code=0, summary=f"{last.role}: {words}")

@@ -18,6 +18,7 @@ from workflow_register._config import (
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
+    SupervisorConfig,
 )
 from workflow_register._config_file import (
     load_config,
@@ -93,6 +94,7 @@ __all__ = [
     "RegisterError",
     "Registration",
     "ResolvedModel",
+    "SupervisorConfig",
     "UnknownWorkflow",
     "WorkflowRecord",
     "build_bundle",

@@ -16,7 +16,7 @@ import msgspec
 
 from workflow_protocol import Hash
 from workflow_register._errors import BundleCorrupt
-from workflow_register._files import write_atomically
+from workflow_register._files import read_regular, write_atomically
 
 MAX_BUNDLE_BYTES = 16 * 2**20
 MAX_MODULES = 2_000
@@ -121,7 +121,7 @@ def write_bundle(bundle: Bundle, folder: Path) -> Path:
     """
     path = folder / f"{bundle.hash}.zip"
     try:
-        if path.read_bytes() == bundle.data:
+        if read_regular(path, len(bundle.data) + 1) == bundle.data:
             return path
     except FileNotFoundError:
         pass
@@ -188,7 +188,6 @@ def _manifest_fault(manifest: BundleManifest) -> str | None:
 
 def _read_file(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(2 * MAX_BUNDLE_BYTES + 1)
+        return read_regular(path, 2 * MAX_BUNDLE_BYTES + 1)
     except OSError as error:
         raise BundleCorrupt(f"{str(path)!r} can't be read: {error.strerror or error}") from error

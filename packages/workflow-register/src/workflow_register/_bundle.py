@@ -18,6 +18,7 @@ from workflow_register._archive import (
     pack,
 )
 from workflow_register._errors import BundleCorrupt, EntryError
+from workflow_register._files import read_regular
 
 
 def build_bundle(entry: Path) -> Bundle:
@@ -51,7 +52,11 @@ def _existing(entry: Path) -> Path:
         raise EntryError(entry, "a package can't be an entry; name a script that imports it")
     if not ENTRY.fullmatch(entry.name):
         raise EntryError(entry, "use letters, digits, '-' and '_' in the name: review-code.py")
-    return entry.resolve()
+    try:
+        return entry.resolve()
+    except FileNotFoundError as error:  # it was there just now, seen from the current folder
+        reason = "the current folder was deleted; `cd` to another one and run this again"
+        raise EntryError(entry, reason) from error
 
 
 class _Collector:
@@ -86,8 +91,7 @@ class _Collector:
 
     def _read(self, path: Path) -> bytes:
         try:
-            with path.open("rb") as file:
-                source = file.read(MAX_BUNDLE_BYTES + 1)
+            source = read_regular(path, MAX_BUNDLE_BYTES + 1)
         except OSError as error:
             raise EntryError(path, f"it can't be read: {error.strerror or error}") from error
         self._bytes += len(source)

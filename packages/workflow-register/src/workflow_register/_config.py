@@ -17,6 +17,9 @@ FORBID_EXTRA: dict[str, Any] = {"extra": "forbid"}
 OPENAI_KIND = "openai"
 """The kind of provider that is reached by its base URL alone."""
 
+DEFAULT_SCENE = "default"
+"""The scene that serves those which have no model of their own."""
+
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """A value that is kept in an environment variable."""
 
@@ -147,9 +150,28 @@ class Limits:
         default=None,
         metadata=_about("seconds that a thread may run", gt=0, allow_inf_nan=False),
     )
+    max_depth: int = field(
+        default=8, metadata=_about("child threads one below the other", strict=True, ge=0)
+    )
     prices: dict[str, ModelPrice] = field(
         default_factory=dict[str, ModelPrice],
         metadata=_about("prices by the model's name, such as {gpt-4.1: {input: 2, output: 8}}"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorConfig:
+    """A model that looks at each thread now and then, and may stop it."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_EXTRA
+
+    every: int = field(metadata=_about("steps from one look to the next", strict=True, ge=1))
+    model: str = field(
+        default=DEFAULT_SCENE, metadata=_about("who looks: a scene of `models`, or provider/model")
+    )
+    prompt: str | None = field(
+        default=None,
+        metadata=_about("what it is told to watch for, instead of circles", min_length=1),
     )
 
 
@@ -167,3 +189,6 @@ class Config:
         metadata=_about("provider/model by scene; `default` serves the scenes that have none"),
     )
     limits: Limits = field(default_factory=Limits, metadata=_about("where the engine stops"))
+    supervisor: SupervisorConfig | None = field(
+        default=None, metadata=_about("who looks at threads and may stop them; nobody if not given")
+    )

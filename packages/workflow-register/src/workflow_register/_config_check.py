@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pydantic
 
 from workflow_register._config import (
+    DEFAULT_SCENE,
     OPENAI_KIND,
     REFERENCE,
     Config,
@@ -18,6 +19,7 @@ from workflow_register._config import (
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
+    SupervisorConfig,
 )
 from workflow_register._nearest import choices, nearest
 
@@ -46,7 +48,9 @@ def check_config(tree: Tree) -> Config | list[Misfit]:
     except pydantic.ValidationError as error:
         misfits += [_misfit(each["type"], each["loc"], each["msg"]) for each in error.errors()]
     misfits += _provider_misfits(_mapping(present.get("providers")))
-    misfits += _model_misfits(_mapping(present.get("models")), _mapping(present.get("providers")))
+    models, providers = _mapping(present.get("models")), _mapping(present.get("providers"))
+    misfits += _model_misfits(models, providers)
+    misfits += _supervisor_misfits(_mapping(present.get("supervisor")), models, providers)
     if config is None or misfits:
         return list(dict.fromkeys(misfits))
     return config
@@ -65,6 +69,8 @@ def _fields_at(place: Place) -> Mapping[str, dataclasses.Field[Any]]:
             owner = Limits
         case ("limits", "prices", _):
             owner = ModelPrice
+        case ("supervisor",):
+            owner = SupervisorConfig
         case _:
             return {}
     return {field.name: field for field in dataclasses.fields(owner)}
@@ -90,6 +96,8 @@ def _misfit(kind: str, place: Place, message: str) -> Misfit:
     if kind == "unexpected_keyword_argument":
         known = _fields_at(place[:-1])
         return Misfit(place, f"unknown key; {choices(str(place[-1]), known)}")
+    if kind == "missing":
+        message = "it is missing; add it"
     if kind in {"dataclass_type", "dict_type"}:
         message = "should be a mapping: indented lines of `key: value`"
     field = _fields_at(place[:-1]).get(str(place[-1])) if place else None
@@ -152,14 +160,30 @@ def _model_misfits(models: Tree, providers: Tree) -> Iterator[Misfit]:
     for scene, value in models.items():
         if not isinstance(value, str):
             continue
-        provider, _, model = value.partition("/")
-        place = ("models", scene)
-        if provider not in providers:
-            yield Misfit(
-                place, f"no provider is called {provider!r}; {choices(provider, providers)}"
-            )
-        elif not model and _mapping(providers[provider]).get("kind", OPENAI_KIND) == OPENAI_KIND:
-            yield Misfit(place, f"no model is named; write `{scene}: {provider}/MODEL`")
+        if fault := _target_fault(value, scene, providers):
+            yield Misfit(("models", scene), fault)
+
+
+def _supervisor_misfits(supervisor: Tree, models: Tree, providers: Tree) -> Iterator[Misfit]:
+    model = supervisor.get("model", DEFAULT_SCENE)
+    if not isinstance(model, str) or model == DEFAULT_SCENE or model in models:
+        return
+    if "/" in model:
+        fault = _target_fault(model, "model", providers)
+    else:
+        fault = f"no scene and no PROVIDER/MODEL is {model!r}; {choices(model, models)}"
+    if fault:
+        yield Misfit(("supervisor", "model"), fault)
+
+
+def _target_fault(target: str, key: str, providers: Tree) -> str | None:
+    """What is wrong with a `provider/model` that is the value of a key."""
+    provider, _, model = target.partition("/")
+    if provider not in providers:
+        return f"no provider is called {provider!r}; {choices(provider, providers)}"
+    if not model and _mapping(providers[provider]).get("kind", OPENAI_KIND) == OPENAI_KIND:
+        return f"no model is named; write `{key}: {provider}/MODEL`"
+    return None
 
 
 def _mapping(value: object) -> Tree:

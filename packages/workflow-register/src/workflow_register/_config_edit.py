@@ -30,7 +30,7 @@ def edit_config(path: Path, text: str, changes: Values) -> str:
     else:
         prefix = ""
     if not isinstance(document, CommentedMap):
-        raise file_error(path, "it should hold `providers:`, `models:` and `limits:`", 1)
+        raise file_error(path, "it should hold keys such as `providers:` and `models:`", 1)
     if not _merge(document, changes):
         return text
     yaml = round_trip()

@@ -8,7 +8,7 @@ from typing import cast
 
 from workflow_register._config import REFERENCE, Config
 from workflow_register._errors import ConfigError, ConfigFault, file_error
-from workflow_register._files import locked, write_atomically
+from workflow_register._files import locked, read_regular, write_atomically
 from workflow_register._home import config_path
 
 MAX_BYTES = 1_000_000
@@ -71,8 +71,7 @@ def update_config(home: Path, changes: Values) -> Config:
 
 def _read(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_regular(path, MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -76,7 +76,7 @@ def _check(path: Path, document: object) -> Config:
     if document is None:
         return Config()
     if not isinstance(document, CommentedMap):
-        raise file_error(path, "it should hold `providers:`, `models:` and `limits:`", 1)
+        raise file_error(path, "it should hold keys such as `providers:` and `models:`", 1)
     if _size(document, {}) > MAX_VALUES:
         raise file_error(path, f"it has more than {MAX_VALUES:,} values; is it the right file?")
     misfits = dict(_unplain(document))

@@ -15,13 +15,12 @@ import anyio.to_thread
 
 from workflow_protocol import Event
 from workflow_reactor import LlmFn, LlmProvider, LlmSource, create_llm_fn
-from workflow_register._config import OPENAI_KIND, Config
+from workflow_register._config import DEFAULT_SCENE, OPENAI_KIND, Config
 from workflow_register._config_file import load_config
 from workflow_register._errors import ConfigError, ConfigFault
 from workflow_register._home import config_path, find_home
 from workflow_register._keep import plugin_provider
 from workflow_register._models import (
-    DEFAULT_SCENE,
     ResolvedModel,
     apply_settings,
     environment_config,
@@ -52,7 +51,8 @@ def configured_llm(scene: str = DEFAULT_SCENE, *, home: Path | None = None) -> C
     So an entry script may call it at its top level, on a machine where nothing is configured.
 
     Args:
-        scene: a key of `models` in `workflow.yaml`; where it has none, `default` is used.
+        scene: a key of `models` in `workflow.yaml`, or `provider/model` itself, which has a slash;
+            where there is no such key, `default` is used.
         home: where the configuration is; `find_home()` at the time of each session if not given.
     """
     return ConfiguredLlm(scene, home)
@@ -125,7 +125,8 @@ def effective_config(home: Path) -> Config:
         config = _load_version(home, (status.st_mtime_ns, status.st_size, status.st_ino))
     if config.models or config.providers:
         return config
-    return replace(environment_config(os.environ), limits=config.limits)
+    found = environment_config(os.environ)
+    return replace(found, limits=config.limits, supervisor=config.supervisor)
 
 
 def provider_kinds() -> dict[str, EntryPoint | None]:

@@ -1,8 +1,10 @@
-"""Files that are whole at any moment, and one writer at a time."""
+"""Files that are whole at any moment, one writer at a time, and readers that never wait."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Generator
@@ -10,6 +12,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LOCK_POLL_S = 0.02
+
+
+def read_regular(path: Path, max_bytes: int) -> bytes:
+    """Read the first bytes of a regular file, and never wait for somebody who writes it.
+
+    Raises:
+        OSError: it can't be read, or it is a folder, a pipe or a device.
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "this is no regular file", str(path))
+        return file.read(max_bytes)
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int) -> None:
@@ -63,6 +77,11 @@ def locked(path: Path, *, timeout_s: float) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a pipe without waiting for its other end."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -19,7 +19,7 @@ def find_home() -> Path:
     try:
         return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".uwf"
     except RuntimeError as error:  # no such user, or no home folder
-        raise RegisterError(f"{error}; set {HOME_VARIABLE} to a folder") from error
+        raise RegisterError(f"{str(error).rstrip('.')}; set {HOME_VARIABLE} to a folder") from error
 
 
 def config_path(home: Path) -> Path:

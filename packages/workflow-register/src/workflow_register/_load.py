@@ -69,7 +69,7 @@ def _workflow_of(file_name: str, module: ModuleType) -> HasDefinition:
     if not isinstance(definition, WorkflowDefinition):
         raise EntryError(
             file_name,
-            f"its `run` is a {type(run).__name__}, not a workflow; "
+            f"its `run` is of type {type(run).__name__}, not a workflow; "
             "write `run = create_workflow(…)`",
         )
     return cast("HasDefinition", run)

@@ -9,11 +9,16 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from workflow_reactor import LlmProvider, Profile, Secret
-from workflow_register._config import OPENAI_KIND, REFERENCE, Config, ProviderConfig
+from workflow_register._config import (
+    DEFAULT_SCENE,
+    OPENAI_KIND,
+    REFERENCE,
+    Config,
+    ProviderConfig,
+)
 from workflow_register._errors import ConfigError, ConfigFault
 from workflow_register._nearest import choices
 
-DEFAULT_SCENE = "default"
 OPENAI_URL, OPENAI_MODEL = "https://api.openai.com/v1", "gpt-4.1-mini"
 OPENAI_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")
 
@@ -23,7 +28,7 @@ class ResolvedModel:
     """What a scene resolves to. Nothing of it is secret: the key is still a reference."""
 
     scene: str
-    """The scene whose entry was used: the one that was asked for, or `default`."""
+    """What was used: the scene or `provider/model` that was asked for, or `default`."""
     provider_name: str
     kind: str
     model: str | None
@@ -126,18 +131,20 @@ def resolve_model(
     """Say which provider and model serve a scene. Nothing is read, opened or resolved.
 
     Args:
+        scene: a key of `models`, or `provider/model` itself, which has a slash.
         path: the file that the configuration is from, for the error's place.
 
     Raises:
         ConfigError: neither the scene nor `default` names a model, or its provider isn't there.
     """
-    used = scene if scene in config.models else DEFAULT_SCENE
-    key = f"models.{used}"
-    if used not in config.models:
+    direct = "/" in scene and scene not in config.models
+    used = scene if direct or scene in config.models else DEFAULT_SCENE
+    key = scene if direct else f"models.{used}"
+    if not direct and used not in config.models:
         have = f" (there are: {', '.join(sorted(config.models))})" if config.models else ""
         message = f"no model serves {scene!r}{have}; run `uwf setup`, or add this key"
         raise ConfigError([ConfigFault(path, None, key, message)])
-    name, _, model = config.models[used].partition("/")
+    name, _, model = (scene if direct else config.models[used]).partition("/")
     provider = config.providers.get(name)
     if provider is None:
         message = f"no provider is called {name!r}; {choices(name, config.providers)}"

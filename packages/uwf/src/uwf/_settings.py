@@ -1,0 +1,41 @@
+"""The engine's limits and supervisor as `workflow.yaml` has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from workflow_execute import Limits, Price, SupervisorFn, create_supervisor
+from workflow_register import configured_llm, load_config
+
+
+class EngineSettings(NamedTuple):
+    """What `Engine` takes by these names."""
+
+    limits: Limits
+    supervisor: SupervisorFn | None
+    supervise_every: int
+
+
+def engine_settings(home: Path) -> EngineSettings:
+    """Read the limits, prices and supervisor of the configuration. No model is opened yet."""
+    config = load_config(home)
+    limits, watch = config.limits, config.supervisor
+    return EngineSettings(
+        limits=Limits(
+            max_steps=limits.max_steps,
+            max_rounds=limits.max_rounds,
+            max_tokens=limits.max_tokens,
+            max_cost=limits.max_cost,
+            max_seconds=limits.max_seconds,
+            max_depth=limits.max_depth,
+            prices={
+                model: Price(input=price.input, output=price.output, cached=price.cached)
+                for model, price in limits.prices.items()
+            },
+        ),
+        supervisor=create_supervisor(configured_llm(watch.model, home=home), prompt=watch.prompt)
+        if watch is not None
+        else None,
+        supervise_every=watch.every if watch is not None else 1,
+    )
