@@ -50,9 +50,9 @@ def decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T | None:
     """
     try:
         return decoder.decode(line)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return None
-    except msgspec.DecodeError:
+    except ValueError:  # DecodeError, or in older versions of msgspec UnicodeDecodeError
         pass
     try:
         data = json.loads(line.decode("utf-8", "replace"))
