@@ -242,6 +242,26 @@ async def test_a_command_that_fails_is_quoted(tmp_path: Path, script: str, words
     assert words in str(error)
 
 
+async def test_long_words_are_cut_in_an_error_and_kept_in_its_run(tmp_path: Path) -> None:
+    script = "seq 1 2000 >&2; exit 3"
+    error = await failure(create_cli_agent(command=["sh", "-c", script]), tmp_path)
+
+    assert str(error).startswith("sh failed (exit code 3). It says: 1\n2\n3\n")
+    assert f"1999\n2000; {NEXT}" in str(error)
+    assert len(str(error)) < 2200
+    assert error.run is not None
+    assert len(error.run.stderr) > 8000
+
+
+async def test_a_command_line_that_the_system_refuses_is_told(tmp_path: Path) -> None:
+    agent = create_cli_agent(command=["echo", *(["x" * 100_000] * 40)])
+
+    error = await failure(agent, tmp_path)
+
+    assert isinstance(error, AgentSetupError)
+    assert str(error) == f"echo could not be started: Argument list too long; {NEXT}"
+
+
 async def test_a_program_that_cannot_be_run_is_told(tmp_path: Path) -> None:
     program = tmp_path / "agent"
     program.write_text("#!/no/such/interpreter\n")

@@ -52,12 +52,12 @@ def decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T | None:
         return decoder.decode(line)
     except (msgspec.ValidationError, RecursionError):
         return None
-    except ValueError:  # DecodeError, or in older versions of msgspec UnicodeDecodeError
+    except (msgspec.DecodeError, UnicodeDecodeError):  # the second by older versions of msgspec
         pass
     try:
         data = json.loads(line.decode("utf-8", "replace"))
         return decoder.decode(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError):  # msgspec's own errors are ValueErrors
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 

@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, cast
 
+__all__ = ["ModelServer", "model_server"]
+
 Json = dict[str, Any]
 
 SHELLS: Mapping[str, str] = {
