@@ -32,7 +32,13 @@ _MORE: Mapping[str, Json] = {
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Answers on a loopback port from its own threads."""
+    """Answers on a loopback port from its own threads. All may be changed while it runs.
+
+    Args:
+        command: what the agent's shell tool is called with, once after each prompt.
+        says: the agent's final words.
+        status: anything but 200 is an error that quotes the key, as some providers do.
+    """
 
     daemon_threads = True
 
@@ -44,6 +50,7 @@ class ModelServer(ThreadingHTTPServer):
         self.requests: list[Json] = []
         """Those that asked for a reply with tools."""
         self.keys: set[str] = set()
+        """The keys that came."""
 
     @property
     def url(self) -> str:
@@ -52,9 +59,9 @@ class ModelServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def model_server(**settings: Any) -> Generator[ModelServer]:
+def model_server(*, command: str, says: str, status: int = 200) -> Generator[ModelServer]:
     """Run a `ModelServer`."""
-    with ModelServer(**settings) as server:
+    with ModelServer(command=command, says=says, status=status) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
