@@ -212,7 +212,7 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
     assert '✓ read_file {"path": "README.md"}' in ran.err
     assert "completed (0): Python; starts with main.py; tests: pytest" in ran.err
     refused = server.requests[2]["messages"][-1]["content"]
-    assert """you have not read 'main.py'; resolve again with evidence ["README.md"]""" in refused
+    assert "evidence names 'main.py', which you have not read" in refused
     second_reading = server.requests[4]["messages"][1]["content"]
     assert "what does it do?" in second_reading
     shown = await uwf("show", "--turns")

@@ -402,7 +402,7 @@ async def test_the_json_dialect_offers_constrained_turns_and_reads_them() -> Non
     assert [branch["properties"]["tool"]["const"] for branch in branches][-1] == "resolve"
     assert "- add(a?: integer): add it" in first["messages"][0]["content"]
     texts = [m["content"] for m in ran.requests[2]["messages"][2:]]
-    assert texts[1].startswith("Result of add:\n40\n\nThe task: Count.\nDo the results above ")
+    assert texts[1].startswith("Result of add:\n40\n\nThe task: Count.\nIf the results above ")
     assert "not one object" in texts[3]
 
 
@@ -590,17 +590,63 @@ async def test_the_json_dialect_knows_the_other_names_of_its_keys() -> None:
     assert ran.tools.ran == ['add({"a":3})']
 
 
-async def test_the_json_dialect_bars_a_repeated_call_for_one_turn() -> None:
-    again = [turn("add", a=1), turn("add", a=1), turn("read"), turn("resolve", answer=42)]
-    ran = await run(again, dialect="json", profile=Profile(union_at_root=True))
+def offered(request: Request) -> list[str]:
+    """The tools that the schema of a turn in the json dialect lets through."""
+    schema = request["response_format"]["json_schema"]["schema"]
+    branches = schema.get("anyOf", [schema])
+    return [branch["properties"]["tool"]["const"] for branch in branches]
 
-    def offered(request: Request) -> list[str]:
-        schema = request["response_format"]["json_schema"]["schema"]
-        return [branch["properties"]["tool"]["const"] for branch in schema["anyOf"]]
+
+async def test_the_json_dialect_bars_repeated_calls_until_there_is_something_new() -> None:
+    work = [turn("add", a=1), turn("add", a=1), turn("read"), turn("resolve", answer=42)]
+    ran = await run(work, dialect="json", profile=Profile(union_at_root=True))
 
     assert ["add" in offered(request) for request in ran.requests] == [True, True, False, True]
     assert "the same call gave the same result before" in ran.requests[2]["messages"][-1]["content"]
 
+    circle = [turn("add", a=1), turn("read"), turn("add", a=1), turn("read"), turn("note")]
+    ran = await run(
+        [*circle, turn("resolve", answer=42)], dialect="json", profile=Profile(union_at_root=True)
+    )
+    barred = [{"add", "read"} - set(offered(request)) for request in ran.requests]
+    assert barred == [set(), set(), set(), {"add"}, {"add", "read"}, set()]
+
+
+async def test_the_json_dialect_lets_only_resolve_through_after_three_repeated_calls() -> None:
+    circle = [turn("add"), turn("add"), turn("read"), turn("add"), turn("long"), turn("read")]
+    ran = await run(
+        [*circle, turn("resolve", answer="?"), turn("resolve", answer=42)],
+        dialect="json",
+        profile=Profile(union_at_root=True),
+    )
+    lengths = [len(offered(request)) for request in ran.requests]
+    every = len(offered(ran.requests[0]))
+    assert lengths == [every, every, every - 1, every, every - 1, every, 1, every]
+
+    changed = [turn("add"), turn("add"), turn("add"), turn("note"), turn("add"), turn("add")]
+    ran = await run(
+        [*changed, turn("resolve", answer=42)], dialect="json", profile=Profile(union_at_root=True)
+    )
+    assert [len(offered(request)) for request in ran.requests][4:] == [every, every, every - 1]
+
+
+async def test_the_json_dialect_bars_a_refused_result_that_is_given_again() -> None:
+    wrong = turn("resolve", answer="no number")
+    work = [turn("add"), turn("add"), wrong, wrong, turn("read"), turn("resolve", answer=42)]
+    ran = await run(work, dialect="json", profile=Profile(union_at_root=True))
+
+    assert ["add" in offered(each) for each in ran.requests] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert ["resolve" in offered(each) for each in ran.requests] == [True] * 4 + [False, True]
+
+
+async def test_the_json_dialect_never_bars_what_may_be_polled() -> None:
     polls = [turn("poll"), turn("poll"), turn("resolve", answer=42)]
     ran = await run(polls, dialect="json", profile=Profile(union_at_root=True))
     assert "poll" in offered(ran.requests[-1])

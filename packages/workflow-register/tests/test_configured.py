@@ -69,13 +69,13 @@ async def test_a_scene_is_asked_at_the_endpoint_that_is_configured_when_it_is_us
     assert models == ["small", "small", "org/large", "other"]
 
 
-async def test_a_key_is_needed_only_when_a_model_is_opened(home: Path) -> None:
+async def test_a_key_is_needed_only_when_a_model_is_asked(home: Path) -> None:
     async with loopback_server([]) as server:
         point_at(server, home, model="m")
         assert effective_config(home).models == {"default": "loop/m"}
         with pytest.raises(ConfigError) as caught:
-            async with configured_llm().session():
-                raise AssertionError("it must not open")
+            await ask(configured_llm())
+        assert server.requests == []
     assert str(caught.value) == (
         f"{config_path(home)}: providers.loop.api_key: the environment variable LOOPBACK_KEY is "
         "not set, which provider 'loop' needs; export LOOPBACK_KEY=…"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_reactor import Profile, Secret
+from workflow_reactor import Profile
 from workflow_register import (
     Config,
     ConfigError,
@@ -93,10 +93,11 @@ def test_a_scene_that_no_model_serves_says_what_to_add(
     assert str(caught.value) == message
 
 
-def test_the_key_is_looked_up_when_the_provider_is_made() -> None:
-    environment = {"OPENAI_API_KEY": " sk-secret\n"}
+def test_the_key_is_looked_up_when_it_is_needed() -> None:
+    environment: dict[str, str] = {}
     provider = make_provider(resolve_model(CONFIG), environment)
-    assert provider.api_key == Secret("sk-secret")
+    environment["OPENAI_API_KEY"] = " sk-secret\n"
+    assert provider.api_key.reveal() == "sk-secret"
     assert (provider.base_url, provider.model) == ("https://api.openai.com/v1", "gpt-4.1-mini")
     assert "sk-secret" not in repr(provider)
 
@@ -106,7 +107,7 @@ def test_a_key_that_is_not_set_names_the_provider_and_the_variable(
     environment: dict[str, str],
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        make_provider(resolve_model(CONFIG), environment)
+        make_provider(resolve_model(CONFIG), environment).api_key.reveal()
     assert str(caught.value) == (
         "providers.openai.api_key: the environment variable OPENAI_API_KEY is not set, "
         "which provider 'openai' needs; export OPENAI_API_KEY=…"
@@ -121,7 +122,7 @@ def test_a_key_is_sent_or_refused_without_being_shown(key: str) -> None:
         assert make_provider(resolve_model(CONFIG), environment).api_key.reveal() == key
         return
     with pytest.raises(ConfigError) as caught:
-        make_provider(resolve_model(CONFIG), environment)
+        make_provider(resolve_model(CONFIG), environment).api_key.reveal()
     assert str(caught.value) == (
         "providers.openai.api_key: the environment variable OPENAI_API_KEY has spaces or "
         "signs that no key has; copy the key again"
@@ -133,7 +134,7 @@ def test_a_provider_may_have_a_key_in_clear_or_none() -> None:
     keyless = ProviderConfig(base_url="http://x/v1")
     for config, key in ((clear, "sk-clear"), (keyless, "")):
         resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
-        assert make_provider(resolved, {}).api_key == Secret(key)
+        assert make_provider(resolved, {}).api_key.reveal() == key
 
 
 def test_what_the_configuration_says_is_on_top_of_what_the_endpoint_is_known_for() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, cast
 import msgspec
 
 from workflow_agent_react._describe import tool_line
-from workflow_protocol import JsonObject
+from workflow_protocol import Effect, JsonObject
 from workflow_reactor import (
     RESOLVE,
     AssistantMessage,
@@ -34,6 +34,8 @@ from workflow_reactor import (
 )
 
 MAX_TASK_CHARS = 300
+MAX_REPEATS = 3
+"""After so many calls that bring nothing new, the `json` dialect lets only `resolve` through."""
 
 DialectName = Literal["auto", "native", "json", "xml"]
 
@@ -122,8 +124,8 @@ class NativeDialect:
 
 
 _NEXT = (
-    f"Do the results above answer this? Then call {RESOLVE} with the answer. "
-    "Otherwise call a tool to find out more."
+    f"If the results above are enough for this, call {RESOLVE} with the answer now. "
+    "Otherwise call another tool."
 )
 
 
@@ -143,9 +145,10 @@ class JsonDialect:
         self._tools = tuple(tools)
         self._profile = profile
         self._task = f"The task: {task.strip()[:MAX_TASK_CHARS]}\n" if task else ""
-        self._formats: dict[str, JsonObject | None] = {}
-        self._seen: set[tuple[str, str, str]] = set()
-        self._barred = ""
+        self._formats: dict[frozenset[str], JsonObject | None] = {}
+        self._seen: dict[tuple[str, str], str] = {}
+        self._repeated: set[str] = set()
+        self._repeats = 0
 
     def system_text(self, prompt: str) -> str:
         """The prompt, the tools with their parameters, and the form of a turn."""
@@ -161,18 +164,18 @@ class JsonDialect:
     def options(self, *, only_resolve: bool) -> RequestOptions:
         """The schema of a turn, as far as the endpoint takes one.
 
-        A tool that was just called in the same way and with the same result as before is left
-        out once: a model of half a billion parameters goes on calling it, whatever it is told.
+        What was just done again with the same result is left out until something new comes, and
+        after `MAX_REPEATS` of them only `resolve` is left: a model of half a billion parameters
+        goes on repeating its last calls, whatever it is told.
         """
-        leave_out = "every tool" if only_resolve else self._barred
-        if leave_out not in self._formats:
-            left = [
-                tool
-                for tool in self._tools
-                if tool.name == RESOLVE or not (only_resolve or tool.name == leave_out)
-            ]
-            self._formats[leave_out] = response_format(_turn_schema(left), self._profile)
-        return RequestOptions(response_format=self._formats[leave_out])
+        names = {tool.name for tool in self._tools} - self._repeated
+        if only_resolve or self._repeats >= MAX_REPEATS or not names:
+            names = {RESOLVE}
+        key = frozenset(names)
+        if key not in self._formats:
+            left = [tool for tool in self._tools if tool.name in names]
+            self._formats[key] = response_format(_turn_schema(left), self._profile)
+        return RequestOptions(response_format=self._formats[key])
 
     def read(self, reply: AssistantMessage, round: int) -> Turn:
         """The one object in the text."""
@@ -203,12 +206,28 @@ class JsonDialect:
         return [user("\n\n".join([*shown, f"{self._task}{_NEXT}"]))]
 
     def _shown(self, call: ToolCall, text: str) -> str:
-        pollable = any(tool.pollable for tool in self._tools if tool.name == call.name)
-        key = (call.name, call.arguments, text)
-        self._barred = call.name if key in self._seen and not pollable else ""
-        self._seen.add(key)
-        again = "\n(the same call gave the same result before)" if self._barred else ""
-        return f"Result of {call.name}:\n{text}{again}"
+        shown = f"Result of {call.name}:\n{text}"
+        tool = next((tool for tool in self._tools if tool.name == call.name), None)
+        if tool is None or tool.pollable:
+            return shown
+        key = (call.name, call.arguments)
+        before = self._seen.get(key)
+        if before is not None and (text == before or text.startswith(f"{before}\n\n")):
+            # The loop puts notes below a result; it is the same one all the same.
+            if RESOLVE in (call.name, *self._repeated):  # one of them has to be left
+                self._repeated.clear()
+            self._repeated.add(call.name)
+            self._repeats += 1
+            shown = f"{shown}\n(the same call gave the same result before)"
+        else:
+            if tool.effect is not Effect.READ and call.name != RESOLVE:
+                self._seen.clear()  # it may have changed what the others give
+                self._repeats = 0
+            self._repeated.clear()
+            self._seen[key] = text
+        if call.name == RESOLVE:  # refused, so there is more to do
+            self._repeats = 0
+        return shown
 
 
 def text_message(reply: AssistantMessage, text: str | None = None) -> Message:

@@ -163,10 +163,12 @@ def resolve_model(
 def make_provider(
     resolved: ResolvedModel, environment: Mapping[str, str], *, path: Path | None = None
 ) -> LlmProvider:
-    """Make the provider of a model that is reached by its base URL. Here its key is looked up.
+    """Make the provider of a model that is reached by its base URL.
+
+    Its key is looked up when something is sent for the first time, which a replay never does;
+    `ConfigError` is raised then if its variable is not set, or holds what no header can carry.
 
     Raises:
-        ConfigError: the key's variable is not set, or holds what no header can carry.
         ProviderConfigError: the base URL can't be one; a loaded configuration has no such thing.
     """
     base_url, model = resolved.provider.base_url or OPENAI_URL, resolved.model or ""
@@ -196,7 +198,13 @@ def apply_settings(provider: LlmProvider, settings: ProviderConfig) -> LlmProvid
 
 
 def _secret(resolved: ResolvedModel, environment: Mapping[str, str], path: Path | None) -> Secret:
-    written = resolved.provider.api_key or ""
+    written = resolved.provider.api_key
+    return Secret(lambda: _key(written, resolved, environment, path)) if written else Secret("")
+
+
+def _key(
+    written: str, resolved: ResolvedModel, environment: Mapping[str, str], path: Path | None
+) -> str:
     reference = REFERENCE.fullmatch(written)
     value = (environment.get(reference[1], "") if reference else written).strip()
     key = f"providers.{resolved.provider_name}.api_key"
@@ -210,4 +218,4 @@ def _secret(resolved: ResolvedModel, environment: Mapping[str, str], path: Path 
         where = f"the environment variable {reference[1]}" if reference else "its value"
         message = f"{where} has spaces or signs that no key has; copy the key again"
         raise ConfigError([ConfigFault(path, None, key, message)])
-    return Secret(value)
+    return value

@@ -3,7 +3,6 @@
 uwf run repo_facts.py "What is this project?" --workspace path/to/a/repository
 """
 
-import json
 import os
 from typing import Annotated
 
@@ -85,19 +84,20 @@ def evidence_was_read(call: ProposedCall, ctx: ThreadContext) -> Decision:
     if call.name != "resolve":
         return Allow()
     workspace = str(ctx.start.workspace)
-
-    def named(path: object) -> str:
-        return os.path.relpath(os.path.join(workspace, str(path)), workspace)
-
-    read = sorted({named(past.arguments["path"]) for past in call.history.succeeded("read_file")})
-    unread = [path for path in call.arguments["evidence"] if named(path) not in read]
+    read = {
+        os.path.normpath(os.path.join(workspace, str(past.arguments["path"])))
+        for past in call.history.succeeded("read_file")
+    }
+    unread = [
+        path
+        for path in call.arguments["evidence"]
+        if os.path.normpath(os.path.join(workspace, path)) not in read
+    ]
     if not unread:
         return Allow()
-    if not read:
-        return Deny(f"you have not read {unread[0]!r}; call read_file with it first")
     return Deny(
-        f"you have not read {unread[0]!r}; resolve again with evidence {json.dumps(read[:6])}, "
-        "which you have read, and with the facts that it states"
+        f"evidence names {unread[0]!r}, which you have not read; call read_file with that path, "
+        "or leave it out, then resolve again"
     )
 
 
