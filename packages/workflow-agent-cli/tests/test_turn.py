@@ -107,6 +107,7 @@ async def killed(tmp_path: Path, workspace: Path, does: str, marker: str) -> Non
     )
     async with process:
         await at_work(workspace)
+        assert len(await left_over(marker)) >= 4  # it, the supervisor, the agent, what that began
         process.kill()
         await process.wait()
 
