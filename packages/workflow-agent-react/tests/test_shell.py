@@ -9,11 +9,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 from anyio import to_thread
-from hypothesis import given
-from hypothesis import strategies as st
 
 from workflow_agent_react._sandbox import SandboxMode, sandbox_fault
-from workflow_agent_react._shell import HeadAndTail, Shell
+from workflow_agent_react._shell import Shell
 from workflow_agent_react._tool_errors import ToolError
 
 needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
@@ -266,29 +264,3 @@ async def test_the_same_command_with_the_same_outcome_gives_the_same_result(
     tmp_path: Path,
 ) -> None:
     assert await run(tmp_path, "sleep 0.01; echo x") == await run(tmp_path, "sleep 0.1; echo x")
-
-
-@given(chunks=st.lists(st.binary(max_size=30)), limit=st.integers(1, 40))
-def test_head_and_tail_keep_all_that_fits_and_count_the_rest(
-    chunks: list[bytes], limit: int
-) -> None:
-    kept = HeadAndTail(limit)
-    for chunk in chunks:
-        kept.add(chunk)
-
-    whole = b"".join(chunks)
-    half = max(limit // 2, 1)
-    if len(whole) <= 2 * half:
-        assert kept.text().rstrip("\n") == whole.decode("utf-8", "replace").replace(
-            "\r\n", "\n"
-        ).rstrip("\n")
-    else:
-        assert f"[… {len(whole) - 2 * half} bytes left out here …]\n" in kept.text()
-
-
-@given(text=st.text("aü€😀", min_size=50, max_size=80), limit=st.integers(8, 40))
-def test_a_cut_never_splits_a_character(text: str, limit: int) -> None:
-    kept = HeadAndTail(limit)
-    kept.add(text.encode())
-
-    assert "\ufffd" not in kept.text()

@@ -11,13 +11,13 @@ from workflow_agent_react import _files, _listing, _search
 from workflow_agent_react._patch import Edit
 from workflow_agent_react._shell import (
     DEFAULT_TIMEOUT_S,
-    GRACE_S,
     MAX_TIMEOUT_S,
     Shell,
 )
 from workflow_agent_react._toolset import Toolset, tool
 from workflow_agent_react._workspace import Workspace
 from workflow_protocol import Effect, ThreadContext
+from workflow_util_agent.process import GRACE_S
 
 MAX_RESULT_CHARS = 16_000
 """What each tool but `shell_exec` keeps to; the bounds are in their modules."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import workflow_agent_react._supervise
+import workflow_util_agent._supervise
 
-SCRIPT = str(Path(workflow_agent_react._supervise.__file__))
+SCRIPT = str(Path(workflow_util_agent._supervise.__file__))
 
 
 def start(*arguments: str, flags: Sequence[str] = ()) -> subprocess.Popen[bytes]:

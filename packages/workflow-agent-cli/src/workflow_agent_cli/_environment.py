@@ -1,0 +1,91 @@
+"""The environment of an agent, and what of it must not come to light."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from workflow_reactor import Secret
+
+T = TypeVar("T")
+
+BASE_ENVIRONMENT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR"),
+    *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
+)
+"""What every agent gets, where it is set: agents keep their logins in the home folder."""
+_FIXED = {
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS|AUTH", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"://([^/@\s]+)@")
+_LIKE_KEYS = re.compile(r"""(?<=Bearer )[^\s)\]"',;]+|\b(?:sk|pk|gh[pousr]|xox[bp])[-_][\w-]{8,}""")
+"""An agent may have keys in files of its own: what looks like one has no place in an error."""
+_SHORTEST = 4  # what is shorter occurs in any text
+
+
+class Environment:
+    """The whole environment of an agent, made when it is run.
+
+    Args:
+        names: variables to take over from this process, beside `BASE_ENVIRONMENT`.
+        given: more variables, which go before.
+    """
+
+    def __init__(self, names: Sequence[str], given: Mapping[str, str | Secret]) -> None:
+        own = {name: os.environ[name] for name in (*BASE_ENVIRONMENT, *names) if name in os.environ}
+        own.setdefault("PATH", os.defpath)
+        added = {k: v.reveal() if isinstance(v, Secret) else v for k, v in given.items()}
+        self.values = {**own, **_FIXED, **added}
+        hidden = {k for k, v in given.items() if isinstance(v, Secret)}
+        self._secrets = sorted(set(self._found(hidden)), key=len, reverse=True)
+
+    @property
+    def unusable(self) -> list[str]:
+        """Names of the variables that no process can be given."""
+        return [
+            name
+            for name, value in self.values.items()
+            if not name or "=" in name or "\0" in name + value
+        ]
+
+    def _found(self, hidden: set[str]) -> Iterable[str]:
+        for name, value in self.values.items():
+            if name in hidden or _SECRET_NAME.search(name):
+                yield from (each for each in (value, *value.split()) if len(each) >= _SHORTEST)
+            else:
+                yield from (each for each in _CREDENTIALS.findall(value) if len(each) >= _SHORTEST)
+
+    def redact(self, text: str, *, guess: bool = False) -> str:
+        """The text without keys: agents quote providers, which quote keys.
+
+        Args:
+            text: any text.
+            guess: also take out what looks like a key, and may be none.
+        """
+        for secret in self._secrets:
+            text = text.replace(secret, "[key]")
+        return _LIKE_KEYS.sub("[key]", text) if guess else text
+
+    def redacted(self, value: T, *, guess: bool = False) -> T:
+        """A Struct whose texts are without keys; see `redact`."""
+        if not isinstance(value, msgspec.Struct):
+            return value
+        texts = {
+            name: self.redact(text, guess=guess)
+            for name in value.__struct_fields__
+            if isinstance(text := getattr(value, name), str)
+        }
+        return msgspec.structs.replace(value, **texts)

@@ -1,0 +1,158 @@
+"""One run of an agent's process: its output read while it comes, its end judged."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from workflow_agent_cli._environment import Environment
+from workflow_agent_cli._output import Lines, Text, TooMuch
+from workflow_agent_cli._profiles import AgentProfile
+from workflow_agent_cli._reading import Reading
+from workflow_agent_cli._record import UNKNOWN, AgentRun, How
+from workflow_protocol import Event
+from workflow_util_agent.process import ProcessNotStarted, Ran, run_command
+
+_MAX_STDERR_BYTES = 16 * 1024
+_MAX_REPORT_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is run, and for how long."""
+
+    profile: AgentProfile
+    executable: str
+    prompt: str
+    model: str
+    session: str
+    more: tuple[str, ...]
+    workspace: Path
+    environment: Environment
+    timeout_s: float
+    max_output_bytes: int
+
+
+async def run_agent(
+    order: Order,
+    *,
+    note: Callable[[Event], Awaitable[None]],
+    on_session: Callable[[str], Awaitable[None]],
+) -> AgentRun:
+    """Run the agent to its end. What goes wrong with it is in the result, which holds no keys.
+
+    Args:
+        order: what to run.
+        note: hears what the agent does.
+        on_session: hears the id of its session as soon as the agent says it.
+    """
+    reading, clean = Reading(), order.environment
+    reader = order.profile.read_line
+    limit = order.max_output_bytes
+    output = Text(reading, limit) if reader is None else Lines(reader, reading, limit)
+    known = ""
+
+    async def take(events: tuple[Event, ...]) -> None:
+        nonlocal known
+        if reading.session_id != known:
+            known = reading.session_id
+            await on_session(known)
+        for event in events:
+            await note(clean.redacted(event))
+
+    async def on_stdout(data: bytes) -> None:
+        await take(output.feed(data))
+
+    started_s = anyio.current_time()
+    # A folder of its own: agents may write the report through another file beside it.
+    with tempfile.TemporaryDirectory(prefix="agent-") as folder:
+        report = Path(folder) / "report.json"
+        try:
+            ran = await run_command(
+                _command_line(order, report),
+                cwd=order.workspace,
+                env=order.environment.values,
+                timeout_s=order.timeout_s,
+                max_output_bytes=_MAX_STDERR_BYTES,
+                adopt=True,
+                stdin=b"" if order.profile.prompt_is_argument else order.prompt.encode(),
+                on_stdout=on_stdout,
+            )
+        except (ProcessNotStarted, TooMuch) as error:
+            await take(output.end())
+            return clean.redacted(_stopped(error, reading, since_s=started_s), guess=True)
+        await take(output.end())
+        _read_report(order.profile, report, reading)
+        await take(())
+    how, words = judge(order.profile, reading, ran, left_out=output.left_out, stray=output.stray)
+    run = AgentRun(
+        how=how,
+        text=reading.text,
+        words=words,
+        stderr=ran.output,
+        exit_code=ran.exit_code,
+        status=reading.status,
+        session_id=reading.session_id,
+        wall_s=round(ran.wall_s, 3),
+        usage=reading.usage or UNKNOWN,
+    )
+    return clean.redacted(run, guess=how != "done")
+
+
+def _stopped(error: ProcessNotStarted | TooMuch, reading: Reading, *, since_s: float) -> AgentRun:
+    not_started = isinstance(error, ProcessNotStarted)
+    return AgentRun(
+        how="not_started" if not_started else "too_large",
+        words=error.reason if not_started else str(error),
+        text=reading.text,
+        wall_s=round(anyio.current_time() - since_s, 3),
+    )
+
+
+def _read_report(profile: AgentProfile, report: Path, reading: Reading) -> None:
+    if profile.read_report is not None and report.is_file():
+        with report.open("rb") as file:
+            profile.read_report(file.read(_MAX_REPORT_BYTES), reading)
+
+
+def _command_line(order: Order, report: Path) -> list[str]:
+    return order.profile.command_line(
+        order.executable,
+        prompt=order.prompt,
+        model=order.model,
+        session=order.session,
+        report=str(report),
+        more=order.more,
+    )
+
+
+def judge(
+    profile: AgentProfile, reading: Reading, ran: Ran, *, left_out: int, stray: str
+) -> tuple[How, str]:
+    """How it went, and the words for what went wrong. An exit code of 0 alone proves nothing.
+
+    Args:
+        profile: the agent.
+        reading: what it said.
+        ran: how its process ended.
+        left_out: how many of its lines were too long to read.
+        stray: what it said that was no data.
+    """
+    speaks = profile.read_line is not None or profile.read_report is not None
+    if ran.exit_code is None:
+        return "timeout", reading.failure or reading.complaint
+    if reading.failure:
+        return "failed", reading.failure
+    if ran.exit_code:
+        return "failed", reading.complaint or ran.output or stray or reading.text
+    if speaks and not reading.finished:
+        if left_out:
+            return "too_large", f"{left_out} lines of its output were longer than they may be"
+        return "failed", reading.complaint or stray or "it ended without saying how its work went"
+    if not reading.text.strip():
+        return "failed", reading.complaint or "it ended without a word"
+    return "done", ""

@@ -1,0 +1,138 @@
+"""An agent's part of a turn: one run, and after an interruption another, if a person says so."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from itertools import count
+
+from workflow_agent_cli._environment import Environment
+from workflow_agent_cli._errors import AgentInterrupted, error_of
+from workflow_agent_cli._record import AgentRun
+from workflow_agent_cli._run import Order, run_agent
+from workflow_agent_cli._settings import Settings, find_executable
+from workflow_protocol import (
+    Effect,
+    Metered,
+    ModelReplied,
+    OutcomeUnknown,
+    Question,
+    RoundStarted,
+    ThreadContext,
+    Usage,
+)
+
+_AGAIN = (
+    "Your work on the following was interrupted, and nobody knows how far it went. "
+    "Check what is done already, then finish it.\n\n"
+)
+
+
+async def work(settings: Settings, ctx: ThreadContext, prompt: str) -> str:
+    """Run the agent until a run of it has an end that is known."""
+    session, asked = "", prompt
+    for attempt in count():
+        try:
+            run = await _attempt(settings, ctx, asked, session, attempt)
+        except OutcomeUnknown:
+            session = await _session(ctx, attempt) or session
+            asked = await _ask_to_go_on(settings, ctx, prompt, session, attempt)
+            session = session if settings.profile.session else ""
+            continue
+        if run.how != "done":
+            raise error_of(settings.profile.name, run)
+        return run.text
+    raise AssertionError  # `count` has no end
+
+
+async def _attempt(
+    settings: Settings, ctx: ThreadContext, prompt: str, session: str, attempt: int
+) -> AgentRun:
+    journal = ctx.journal
+    environment = Environment(settings.names, settings.env)
+
+    async def find() -> str:
+        return await find_executable(settings, ctx.start.workspace, prompt, environment)
+
+    executable = await journal.run(f"ready/{attempt}", find, type=str)
+    told = False
+
+    async def on_session(session_id: str) -> None:
+        nonlocal told
+        told = True
+        await _session(ctx, attempt, session_id)
+
+    async def perform() -> AgentRun:
+        order = Order(
+            profile=settings.profile,
+            executable=executable,
+            prompt=prompt,
+            model=settings.model,
+            session=session,
+            more=settings.more,
+            workspace=ctx.start.workspace,
+            environment=environment,
+            timeout_s=settings.timeout_s,
+            max_output_bytes=settings.max_output_bytes,
+        )
+        return await run_agent(order, note=journal.note, on_session=on_session)
+
+    await journal.note(RoundStarted(round=attempt, max_rounds=attempt + 1))
+    started_s = time.monotonic()
+    run = await journal.run(
+        f"run/{attempt}",
+        perform,
+        type=AgentRun,
+        effect=Effect.UNSAFE,
+        request=lambda: settings.request(prompt, session),
+        metered=Metered(
+            model=settings.priced_as,
+            at_most=lambda: Usage(input_tokens=settings.at_most_tokens, calls=1),
+            used=lambda run: run.usage,
+        ),
+    )
+    if not told:
+        await _session(ctx, attempt)
+    elapsed_ms = int((time.monotonic() - started_s) * 1000)
+    await journal.note(
+        ModelReplied(round=attempt, usage=run.usage, text=run.text[:200], elapsed_ms=elapsed_ms)
+    )
+    return run
+
+
+async def _session(ctx: ThreadContext, attempt: int, session_id: str = "") -> str:
+    """Keep the id of the agent's session as soon as it is known; give the one that was kept."""
+
+    async def give() -> str:
+        return session_id
+
+    # Not a read, so that it is on disk before the agent goes on.
+    return await ctx.journal.run(f"session/{attempt}", give, type=str, effect=Effect.REPEATABLE)
+
+
+async def _ask_to_go_on(
+    settings: Settings, ctx: ThreadContext, prompt: str, session: str, attempt: int
+) -> str:
+    """Let a person decide about a run of which nobody knows how far it went; give the prompt.
+
+    Raises:
+        Suspended: nobody has decided yet.
+        AgentInterrupted: it is not to go on.
+    """
+    name = settings.profile.name
+    resumable = session if settings.profile.session else ""
+    how = f"go on in its session {resumable}" if resumable else "begin again, in a new session"
+    question = Question(
+        text=f"{name} was at work when its process died or was stopped, so nobody knows what it "
+        f"did. Check what it changed in the workspace: may it {how}?",
+        details=shlex.join(settings.words(resumable)),
+    )
+    answer = await ctx.journal.ask(f"interrupted/{attempt}", question)
+    if not answer.approved:
+        raise AgentInterrupted(
+            f"{name} was interrupted and is not to go on: {answer.text or 'declined'}; "
+            "`uwf thread resume --fresh` begins the turn anew",
+            agent=name,
+        )
+    told = f"A person who looked says: {answer.text}\n\n" if answer.text else ""
+    return f"{_AGAIN}{told}{prompt}"

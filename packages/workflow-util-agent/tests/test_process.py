@@ -1,0 +1,116 @@
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_util_agent.process import HeadAndTail, ProcessNotStarted, Ran, run_command
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+async def run(
+    folder: Path,
+    script: str,
+    *,
+    stdin: bytes = b"",
+    timeout_s: float = 20,
+) -> tuple[Ran, bytes]:
+    """Run a shell script with its standard output apart; the process, and that output."""
+    collected = bytearray()
+
+    async def collect(data: bytes) -> None:
+        collected.extend(data)
+
+    ran = await run_command(
+        ["sh", "-c", script],
+        cwd=folder,
+        env=ENV,
+        timeout_s=timeout_s,
+        max_output_bytes=1000,
+        adopt=True,
+        stdin=stdin,
+        on_stdout=collect,
+    )
+    return ran, bytes(collected)
+
+
+async def test_standard_output_can_be_taken_apart_from_errors(tmp_path: Path) -> None:
+    ran, output = await run(tmp_path, "echo out; echo err >&2; exit 3")
+
+    assert (output, ran.output, ran.exit_code) == (b"out\n", "err\n", 3)
+
+
+async def test_a_command_can_be_given_its_input(tmp_path: Path) -> None:
+    data = b"much \0 \xff\n" * 100_000
+
+    ran, output = await run(tmp_path, "cat; readlink /proc/self/fd/0 >&2", stdin=data)
+
+    assert output == data
+    assert "(deleted)" in ran.output  # nobody else can find it
+
+
+async def test_much_on_both_streams_does_not_block(tmp_path: Path) -> None:
+    with anyio.fail_after(20):
+        ran, output = await run(tmp_path, "seq 1 100000; seq 1 100000 >&2; echo last")
+
+    assert output.endswith(b"100000\nlast\n")
+    assert "bytes left out here" in ran.output
+
+
+async def test_what_the_taker_of_the_output_raises_ends_the_command(tmp_path: Path) -> None:
+    async def refuse(data: bytes) -> None:
+        raise ValueError(data)
+
+    with anyio.fail_after(10), pytest.raises(ValueError, match="first"):
+        await run_command(
+            ["sh", "-c", "echo first; sleep 1000"],
+            cwd=tmp_path,
+            env=ENV,
+            timeout_s=1000,
+            max_output_bytes=1000,
+            adopt=True,
+            on_stdout=refuse,
+        )
+
+
+async def test_out_of_time_keeps_what_was_taken(tmp_path: Path) -> None:
+    with anyio.fail_after(10):
+        ran, output = await run(tmp_path, "echo part; echo why >&2; sleep 1000", timeout_s=0.5)
+
+    assert (output, ran.output, ran.exit_code) == (b"part\n", "why\n", None)
+
+
+async def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ProcessNotStarted, match="could not be started: No such file") as caught:
+        await run(tmp_path / "gone", "true")
+
+    assert caught.value.reason == "No such file or directory"
+
+
+@given(chunks=st.lists(st.binary(max_size=30)), limit=st.integers(1, 40))
+def test_head_and_tail_keep_all_that_fits_and_count_the_rest(
+    chunks: list[bytes], limit: int
+) -> None:
+    kept = HeadAndTail(limit)
+    for chunk in chunks:
+        kept.add(chunk)
+
+    whole = b"".join(chunks)
+    half = max(limit // 2, 1)
+    if len(whole) <= 2 * half:
+        assert kept.text().rstrip("\n") == whole.decode("utf-8", "replace").replace(
+            "\r\n", "\n"
+        ).rstrip("\n")
+    else:
+        assert f"[… {len(whole) - 2 * half} bytes left out here …]\n" in kept.text()
+
+
+@given(text=st.text("aü€😀", min_size=50, max_size=80), limit=st.integers(8, 40))
+def test_a_cut_never_splits_a_character(text: str, limit: int) -> None:
+    kept = HeadAndTail(limit)
+    kept.add(text.encode())
+
+    assert "\ufffd" not in kept.text()
