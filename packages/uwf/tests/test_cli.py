@@ -28,6 +28,7 @@ from uwf._parser import make_parser
 from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
 
 GREETING = '{"greeting": "Bonjour, Ada !", "language": "French"}'
+PROJECT = "# A project\n\nRun main.py; test with pytest.\n"
 FACTS = {
     "language": "Python",
     "entry_point": "main.py",
@@ -194,10 +195,11 @@ async def test_the_greet_example_runs_from_its_path(uwf: Cli) -> None:
 
 
 async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: Cli) -> None:
-    uwf.write("README.md", "# A project\n\nRun main.py; test with pytest.\n")
+    uwf.write("README.md", PROJECT)
     replies = [
         call("read_file", path="README.md"),
         call("resolve", **{**FACTS, "evidence": ["README.md", "main.py"]}),
+        call("resolve", **{**FACTS, "test_command": "make check"}),
         call("resolve", **FACTS),
         say('{"approved": false, "reasons": ["what does it do?"]}'),
         call("read_file", path="./README.md"),
@@ -213,7 +215,9 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
     assert "completed (0): Python; starts with main.py; tests: pytest" in ran.err
     refused = server.requests[2]["messages"][-1]["content"]
     assert "evidence names 'main.py', which you have not read" in refused
-    second_reading = server.requests[4]["messages"][1]["content"]
+    refused = server.requests[3]["messages"][-1]["content"]
+    assert "test_command is 'make check', which is in none of the files" in refused
+    second_reading = server.requests[5]["messages"][1]["content"]
     assert "what does it do?" in second_reading
     shown = await uwf("show", "--turns")
     assert "tool/0/0" in shown.out
@@ -221,7 +225,7 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
 
 
 async def test_facts_that_nobody_approves_end_with_code_1(uwf: Cli) -> None:
-    uwf.write("README.md", "# A project\n")
+    uwf.write("README.md", PROJECT)
     read = call("read_file", path="README.md")
     again = [read, call("resolve", **FACTS), say('{"approved": false, "reasons": ["thin"]}')]
     async with uwf.scripted(again * 3):
@@ -232,7 +236,7 @@ async def test_facts_that_nobody_approves_end_with_code_1(uwf: Cli) -> None:
 
 
 async def test_quickstart_prints_each_command_and_does_the_whole_job(uwf: Cli) -> None:
-    uwf.write("README.md", "# A project\n")
+    uwf.write("README.md", PROJECT)
     replies = [call("read_file", path="README.md"), call("resolve", **FACTS), APPROVED]
     async with uwf.scripted(replies):
         done = await uwf("quickstart")
@@ -244,7 +248,7 @@ async def test_quickstart_prints_each_command_and_does_the_whole_job(uwf: Cli) -
 
 
 async def test_quickstart_takes_the_provider_of_the_environment(uwf: Cli) -> None:
-    uwf.write("README.md", "# A project\n")
+    uwf.write("README.md", PROJECT)
     replies = [call("read_file", path="README.md"), call("resolve", **FACTS), APPROVED]
     async with loopback_server(replies) as server:
         done = await uwf(
@@ -559,7 +563,7 @@ async def test_a_reader_that_goes_away_is_no_error(uwf: Cli, entry: Path) -> Non
 
 
 async def test_a_terminal_gets_a_live_view(uwf: Cli, entry: Path) -> None:
-    uwf.write("README.md", "# A project\n")
+    uwf.write("README.md", PROJECT)
     replies = [call("read_file", path="README.md"), call("resolve", **FACTS), APPROVED]
     async with uwf.scripted(replies):
         text = await anyio.to_thread.run_sync(
