@@ -48,7 +48,7 @@ def workflow(provider: LlmProvider, dialect: DialectName) -> Workflow:
     """The example's definition on one model and dialect."""
     reader = ReactAdapterConfig(
         provider=provider,
-        toolset=workspace_tools(shell=False, write=False),
+        toolset=workspace_tools().only("list_files", "read_file"),
         max_rounds=16,
         guards=[repo_facts.facts_were_read],
         dialect=dialect,
