@@ -95,6 +95,25 @@ async def test_a_closed_store_says_that_it_is_closed(tmp_path: Path) -> None:
         assert "closed" in str(await raised(StoreError, attempt))
 
 
+async def test_closing_writes_what_waits_behind_a_commit_and_refuses_what_comes_later(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    with anyio.fail_after(10):
+        async with open_store(path) as store, anyio.create_task_group() as tasks:
+            await store.commit([])
+            with WriteLock(path):
+                tasks.start_soon(store.commit, [ONE])
+                await anyio.wait_all_tasks_blocked()
+                tasks.start_soon(store.commit, [TWO])
+                await anyio.wait_all_tasks_blocked()
+                tasks.start_soon(store.close)
+                await anyio.wait_all_tasks_blocked()
+                assert "closed" in str(await raised(StoreError, store.commit([content("3")])))
+    async with open_store(path) as store:
+        assert await store.get_many([ONE.hash, TWO.hash]) == [ONE, TWO]
+
+
 async def test_a_store_opened_to_be_read_refuses_to_write(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     async with open_store(path) as store:
