@@ -13,6 +13,7 @@ import msgspec
 
 from workflow_cas import RefMove, Store, StoreError, content, node
 from workflow_execute._budget import Budget, Limits, Spent
+from workflow_execute._commit import commit_whole
 from workflow_execute._errors import (
     ChildCancelled,
     ChildSuspended,
@@ -302,9 +303,8 @@ class Run:
         moves = [self._move("head", self._head, state.hash)]
         if on_disk is not None:
             moves.append(self._move("turn", on_disk, None))
-        with anyio.CancelScope(shield=True):  # so that memory and store agree
-            await self._store.commit([value, words, *rest, state], moves)
-            self._head = state.hash
+        cut_off = await commit_whole(self._store, [value, words, *rest, state], moves)
+        self._head = state.hash
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, step))
         self._turn_before_ms = 0
         self._journal = self._new_journal()
@@ -318,6 +318,8 @@ class Run:
                 elapsed_ms=record.elapsed_ms,
             )
         )
+        if cut_off is not None:
+            raise cut_off
 
     def _turn_ms(self) -> int:
         """How long the turn has been at work, all its runs together."""
@@ -409,10 +411,11 @@ class Run:
 
     async def _set_status(self, status: StatusRecord, moves: Sequence[RefMove] = ()) -> None:
         stored = node("status", status)
-        with anyio.CancelScope(shield=True):
-            move = self._move("status", self._status, stored.hash)
-            await self._store.commit([stored], [move, *moves])
-            self._status = stored.hash
+        move = self._move("status", self._status, stored.hash)
+        cut_off = await commit_whole(self._store, [stored], [move, *moves])
+        self._status = stored.hash
+        if cut_off is not None:
+            raise cut_off
 
     def _new_journal(
         self,

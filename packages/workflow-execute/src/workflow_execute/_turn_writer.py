@@ -10,6 +10,7 @@ import anyio.lowlevel
 import msgspec
 
 from workflow_cas import RefMove, Store, Stored, StoreError, node
+from workflow_execute._commit import commit_whole
 from workflow_execute._records import TurnRecord
 from workflow_protocol import Hash
 
@@ -88,7 +89,8 @@ class TurnWriter:
         batch, self._queue = self._queue, []
         objects, last = self._chained(batch)
         try:
-            await self._store.commit(objects, [RefMove(self._ref, self.last, last)])
+            move = RefMove(self._ref, self.last, last)
+            cut_off = await commit_whole(self._store, objects, [move])
         except StoreError as error:
             self._queue = [each for each in batch if not each.awaited] + self._queue
             for each in batch:
@@ -97,4 +99,6 @@ class TurnWriter:
         self.last = last
         for each in batch:
             each.written = True
+        if cut_off is not None:
+            raise cut_off
         return None
