@@ -173,6 +173,24 @@ async def test_it_counts_also_where_the_dead_thread_was_cancelled_before_it_went
         assert await charged(store) == 130
 
 
+async def test_it_counts_also_where_the_thread_did_not_come_as_far_at_first(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.sqlite3"
+    await anyio.to_thread.run_sync(died, path, "die")
+
+    async def no_key(ctx: ThreadContext) -> int:
+        raise LookupError("the key is not set")
+
+    async with open_store(path) as store:
+        engine = Engine(store, limits=UNLIMITED)
+        thread_id = await find_thread(store, "latest")
+        for _ in range(2):
+            assert (await engine.resume(in_turn(no_key), thread_id)).state == "failed"
+        await engine.resume(Asking().workflow, thread_id)
+        assert await charged(store) == 130
+
+
 async def test_the_time_of_a_turn_that_was_stopped_counts(store: SqliteStore) -> None:
     asking = Asking("wait")
     engine = Engine(store, limits=UNLIMITED)

@@ -112,10 +112,10 @@ class StoreJournal:
         thread_id: str = "",
         interrupted: bool = False,
     ) -> None:
-        entries = list(entries)
         self._note = note
         self._known = TurnRecords.of(entries)
-        self._interrupted = interrupted
+        self.interrupted = interrupted
+        """The process died in this turn, which hasn't come to where that was."""
         self._writer = TurnWriter(store, ref, last)
         self._asker = asker
         self._asking = anyio.Lock()
@@ -126,11 +126,9 @@ class StoreJournal:
         self._performing = 0
         self._last_size = 0
         self.charged = Spent()
-        """What the turn counts against the limits."""
+        """What the turn counts against the limits, as far as it was made here or `add`ed."""
         self.metered = False
         """Whether any of its effects said what it took."""
-        for lost in (entry.record for entry in entries if entry.record.kind == "lost"):
-            self.add(Spent(lost.charged_tokens, lost.charged_micros))
 
     @property
     def last(self) -> Hash | None:
@@ -173,16 +171,16 @@ class StoreJournal:
             value = decode(known.bytes, type)
             if metered is not None:
                 self._rounds += not key.startswith(SUPERVISOR_KEYS)
-                self.add(Spent(known.record.charged_tokens, known.record.charged_micros))
+                self.metered = True  # what it counts is `add`ed with all that is recorded
             return value
         if effect is Effect.UNSAFE and key in self._known.intents:
             check_input(self._known.intents[key], digest, request, self._last_size)
             raise OutcomeUnknown(key)
         record = self._describe(key, effect, digest, request)
-        if self._interrupted and metered is not None:
+        if self.interrupted and metered is not None:
             await self._lose(key, metered)
         if metered is not None or effect is not Effect.READ:  # a read may have been put off
-            self._interrupted = False
+            self.interrupted = False
         reserved = self._reserve(key, metered) if metered is not None else None
         began_s = time.monotonic()
         try:
@@ -312,7 +310,7 @@ class StoreJournal:
         await self._writer.append(record)
 
     def add(self, charged: Spent) -> None:
-        """Count towards the turn. The budget has what was recorded before from the store."""
+        """Count towards the turn what was spent or is recorded. The budget has the latter."""
         self.charged = self.charged.plus(charged)
         self.metered = True
 

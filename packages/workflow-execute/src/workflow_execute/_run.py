@@ -185,9 +185,9 @@ class Run:
         self._name = stored.start.workflow
         died = has_died(stored)
         self._journal = self._new_journal(unsettled(attempts), stored.turn, interrupted=died)
-        abandoned = charged_in(entry for entries in attempts[:-1] for entry in entries)
-        if abandoned != Spent():
-            self._journal.add(abandoned)
+        charged = charged_in(entry for entries in attempts for entry in entries)
+        if charged != Spent():
+            self._journal.add(charged)
         self._children = dict.fromkeys(children_in(attempts))
         self._turn_before_ms = turn_ms(stored, attempts)
         self._ran_before_ms = sum(step.record.elapsed_ms for step in stored.steps)
@@ -379,6 +379,7 @@ class Run:
             cause=cause,
             place="" if state == "completed" else self._role_at_work(),
             turn_ms=0 if state == "completed" else self._turn_ms(),
+            died=state != "completed" and self._journal.interrupted,
             waits_for=waits_for,
         )
 
