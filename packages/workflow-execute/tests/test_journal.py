@@ -420,6 +420,43 @@ async def test_a_quick_read_is_written_when_the_turn_ends_without_a_step(
     assert (again.value, len(reads)) == (7, 1)
 
 
+async def test_a_quick_read_is_on_disk_before_an_effect_begins(
+    store: SqliteStore, patient: None
+) -> None:
+    async def turn(ctx: ThreadContext) -> int:
+        async def read() -> int:
+            return 7
+
+        async def send() -> int:
+            thread = await read_thread(store, ctx.thread_id)
+            return len(await read_turn(store, thread.turn))
+
+        await ctx.journal.run("read", read, type=int)
+        return await ctx.journal.run("send", send, type=int, effect=Effect.REPEATABLE)
+
+    assert (await Engine(store).start(in_turn(turn), "p")).value == 1
+
+
+@pytest.mark.parametrize(("chars", "at_least"), [(10, 900), (100_000, 999)])
+async def test_only_so_many_and_so_much_of_quick_reads_waits(
+    chars: int, at_least: int, patient: None
+) -> None:
+    store = MemoryStore()
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def read() -> str:
+            return "x" * chars
+
+        for number in range(1_000):
+            await ctx.journal.run(f"read/{number}", read, type=str)
+        thread = await read_thread(store, ctx.thread_id)
+        return len(await read_turn(store, thread.turn))
+
+    done = await Engine(store).start(in_turn(turn), "p")
+    assert isinstance(done.value, int)
+    assert at_least <= done.value <= 1_000
+
+
 async def test_a_quick_read_outlives_a_commit_that_fails(patient: None) -> None:
     store = Failing()
 

@@ -41,7 +41,11 @@ Asker = Callable[[str, Question], Awaitable[Answer | None]]
 
 QUICK_READ_S = 0.01
 """A read that took less than this isn't worth a commit of its own: its result is written with the
-next record, and is read again if the process dies in between."""
+next record or before an effect, and is read again if the process dies in between."""
+MOST_WAITING = 100
+"""So many quick reads may wait, which take a second at most to be done again, ..."""
+MOST_WAITING_BYTES = 64 * 1024
+"""... each with a result no longer than this, as they are kept in memory."""
 
 _ADVICE = "resume with the model, tools and prompts it began with, or begin the turn anew (fresh)"
 
@@ -186,6 +190,8 @@ class StoreJournal:
         try:
             if effect is Effect.UNSAFE:
                 await self._append(key, "intent", effect=effect, digest=record.digest)
+            elif effect is Effect.REPEATABLE:
+                await self._writer.flush()  # it may do what was read, under a key that stays
             value = await self._perform(key, perform, effect)
         except BaseException as error:
             if reserved is not None:
@@ -199,9 +205,11 @@ class StoreJournal:
             record = msgspec.structs.replace(
                 record, charged_tokens=charged.tokens, charged_micros=charged.micros
             )
-        record, objects = with_result(record, encode(value))
+        data = encode(value)
+        record, objects = with_result(record, data)
         free = effect is Effect.READ and metered is None and request is None
-        if free and time.monotonic() - began_s < QUICK_READ_S:
+        quick = time.monotonic() - began_s < QUICK_READ_S and len(data) <= MOST_WAITING_BYTES
+        if free and quick and self._writer.waiting < MOST_WAITING:
             self._writer.put_off(record, *objects)
         else:
             await self._writer.append(record, *objects, wait=self._performing > 0)

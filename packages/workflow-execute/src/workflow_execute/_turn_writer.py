@@ -56,6 +56,11 @@ class TurnWriter:
         if mine.error is not None:
             raise mine.error
 
+    @property
+    def waiting(self) -> int:
+        """How many records aren't written yet."""
+        return len(self._queue)
+
     def put_off(self, record: TurnRecord, *objects: Stored) -> None:
         """Write a record with the next one that is appended, or when the turn ends."""
         self._queue.append(_Pending(record, objects, awaited=False))
