@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TypeVar, cast
 import anyio
 import msgspec
 
-from workflow_cas import Store, Stored, content
+from workflow_cas import Store, Stored, StoreError, content
 from workflow_execute._budget import Budget, Limits, Spent
 from workflow_execute._errors import AlreadyAnswered, JournalMismatch, LimitReached, QuestionError
 from workflow_execute._ids import now_ms
@@ -31,6 +32,8 @@ from workflow_protocol import (
 )
 
 T = TypeVar("T")
+
+_log = logging.getLogger("workflow_execute")
 
 _unwrap = msgspec.json.Decoder(list[list[list[msgspec.Raw]]])
 
@@ -197,7 +200,10 @@ class StoreJournal:
             if reserved is not None:
                 self._budget.release(reserved)
             if metered is not None and isinstance(error, anyio.get_cancelled_exc_class()):
-                await self._lose(key, metered)
+                try:
+                    await self._lose(key, metered)
+                except StoreError:  # the cancellation must go on
+                    _log.exception("what %r took at most was not recorded", key)
             raise
         if metered is not None and reserved is not None:
             self._budget.release(reserved)
