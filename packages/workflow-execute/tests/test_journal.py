@@ -437,6 +437,25 @@ async def test_a_quick_read_is_on_disk_before_an_effect_begins(
     assert (await Engine(store).start(in_turn(turn), "p")).value == 1
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_two_effects_under_one_key_are_refused_also_when_the_turn_goes_on(
+    store: SqliteStore, resumed: bool
+) -> None:
+    async def turn(ctx: ThreadContext) -> int:
+        async def perform() -> int:
+            return 1
+
+        await ctx.journal.run("tool/0", perform, type=int, effect=Effect.REPEATABLE)
+        return await ctx.journal.run("tool/0", perform, type=int, effect=Effect.REPEATABLE)
+
+    engine = Engine(store)
+    ended = await engine.start(in_turn(turn), "p")
+    if resumed:
+        ended = await engine.resume(in_turn(turn), ended.thread_id)
+    assert isinstance(ended.error, JournalMismatch)
+    assert "a key of its own" in ended.summary
+
+
 @pytest.mark.parametrize(("chars", "at_least"), [(10, 900), (100_000, 999)])
 async def test_only_so_many_and_so_much_of_quick_reads_waits(
     chars: int, at_least: int, patient: None

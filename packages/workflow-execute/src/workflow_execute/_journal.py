@@ -127,6 +127,7 @@ class StoreJournal:
         self._asker = asker
         self._asking = anyio.Lock()
         self._asked: set[str] = set()
+        self._done: set[str] = set()
         self._budget = budget or Budget(Limits())
         self._thread_id = thread_id
         self._rounds = 0
@@ -171,9 +172,12 @@ class StoreJournal:
         metered: Metered[T] | None = None,
     ) -> T:
         """See `Journal.run`."""
+        if key in self._done:
+            raise JournalMismatch(key, "this turn has its result already; take a key of its own")
         known = self._known.results.get(key)
         if known is not None:
             check_input(known.record, digest, request, self._last_size)
+            self._done.add(key)
             self._last_size = known.record.size or self._last_size
             value = decode(known.bytes, type)
             if metered is not None:
@@ -219,6 +223,7 @@ class StoreJournal:
             self._writer.put_off(record, *objects)
         else:
             await self._writer.append(record, *objects, wait=self._performing > 0)
+        self._done.add(key)
         return value
 
     async def ask(self, key: str, question: Question) -> Answer:
