@@ -94,8 +94,8 @@ async def test_an_effect_is_recorded_though_its_time_is_up_while_it_is_written(
 
         engine = Engine(store)
         done = await engine.start(in_turn(turn), "p")
-    assert (done.state, done.value) == ("completed", 2)
-    stored = await read_thread(store, done.thread_id)
+        assert (done.state, done.value) == ("completed", 2)
+    stored = await read_thread(store, await find_thread(store, "latest"))
     records = [entry.record for entry in await read_turn(store, stored.steps[0].turn)]
     assert [(each.kind, each.key) for each in records] == [
         ("result", "tool/0"),

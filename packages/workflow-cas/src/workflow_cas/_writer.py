@@ -104,12 +104,8 @@ class Writer:
 
     def _run(self) -> None:
         while (batch := self._batches.get()) is not None:
-            try:
-                with self.alone:
-                    self._write(batch)
-            except Exception as error:  # noqa: BLE001 - a bug: nobody must believe it was written
-                for commit in batch:
-                    commit.error = StoreError(f"the commit failed, nothing was written: {error!r}")
+            with self.alone:
+                self._write(batch)
             with suppress(RuntimeError):  # the event loop is gone, and with it who waits
                 self._call_soon(self._finish, batch)
 
@@ -118,11 +114,15 @@ class Writer:
             with self._connections.writer() as connection:
                 for commit in batch:
                     commit.error = apply(connection, commit.objects, commit.moves)
-        except StoreError as error:
-            # Lack of room, or an object too large, may be due to one of them: each is tried alone.
-            if len(batch) > 1 and type(error) in {StoreFull, StoreError}:
-                for commit in batch:
-                    self._write([commit])
-                return
+            return
+        except StoreError as raised:
+            error = raised
+        except Exception as raised:  # noqa: BLE001 - a bug: nobody must believe it was written
+            error = StoreError(f"the commit failed, nothing was written: {raised!r}")
+        # Lack of room, or an object too large, may be due to one of them: each is tried alone.
+        if len(batch) > 1 and type(error) in {StoreFull, StoreError}:
             for commit in batch:
-                commit.error = error
+                self._write([commit])
+            return
+        for commit in batch:
+            commit.error = error
