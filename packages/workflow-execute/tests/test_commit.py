@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from workflow_cas import SqliteStore, open_store
+from workflow_cas import SqliteStore, content, open_store
 from workflow_execute import Engine, find_thread, read_thread, read_turn
 from workflow_execute.testing import in_turn
 from workflow_protocol import Effect, ThreadContext
@@ -80,7 +80,7 @@ async def test_an_effect_is_recorded_though_its_time_is_up_while_it_is_written(
         async def perform() -> int:
             stall(store)
             if behind_another:
-                tasks.start_soon(store.commit, [])
+                tasks.start_soon(store.commit, [content("another")])
                 for _ in range(3):
                     await anyio.lowlevel.checkpoint()
             return 1
