@@ -497,6 +497,21 @@ async def test_a_quick_read_outlives_a_commit_that_fails(patient: None) -> None:
     assert kept == ["tool/0/0", "llm/1"]
 
 
+async def test_a_question_that_could_not_be_stored_is_stored_when_it_is_asked_again() -> None:
+    store = Failing()
+
+    async def turn(ctx: ThreadContext) -> int:
+        store.fail = True
+        with pytest.raises(StoreFull):
+            await ctx.journal.ask("q", Question(text="May I?"))
+        store.fail = False
+        return int((await ctx.journal.ask("q", Question(text="May I?"))).approved)
+
+    engine = Engine(store)
+    asked = await engine.start(in_turn(turn), "p")
+    assert await engine.questions(asked.thread_id) == {"q": Question(text="May I?")}
+
+
 async def test_an_effect_that_asked_first_and_died_later_is_not_begun_a_third_time(
     store: SqliteStore,
 ) -> None:

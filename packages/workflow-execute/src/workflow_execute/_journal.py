@@ -237,7 +237,11 @@ class StoreJournal:
             return answer
         if asked is None:
             self._known.questions[key] = question
-            await self._append(key, "question", msgspec.json.encode(question), wait=True)
+            try:
+                await self._append(key, "question", msgspec.json.encode(question), wait=True)
+            except StoreError:
+                del self._known.questions[key]  # nobody could answer it
+                raise
         if self._asker is not None:
             async with self._asking:
                 answer = await self._asker(key, question)
