@@ -302,9 +302,12 @@ class Failing(MemoryStore):
     """A store whose medium is full now and then."""
 
     fail = False
+    refused = b""
+    """What it has no room for, where this isn't empty."""
 
     async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
-        if self.fail:
+        full = self.refused and any(self.refused in each.data for each in objects)
+        if self.fail or full:
             raise StoreFull("no room")
         await super().commit(objects, moves)
 
@@ -510,6 +513,23 @@ async def test_a_question_that_could_not_be_stored_is_stored_when_it_is_asked_ag
     engine = Engine(store)
     asked = await engine.start(in_turn(turn), "p")
     assert await engine.questions(asked.thread_id) == {"q": Question(text="May I?")}
+
+
+async def test_a_question_that_can_not_be_taken_back_fails_the_run() -> None:
+    failing = Failing()
+    engine = Engine(failing)
+
+    async def turn(ctx: ThreadContext) -> int:
+        key = "second" if failing.refused else "first"
+        answer = await ctx.journal.ask(key, Question(text="May I?"))
+        return int(answer.approved)
+
+    asked = await engine.start(in_turn(turn), "p")
+    failing.refused = b'"c":"unasked"'
+    failed = await engine.resume(in_turn(turn), asked.thread_id)
+    assert (failed.state, type(failed.error)) == ("failed", StoreFull)
+    assert (await read_thread(failing, asked.thread_id)).status.state == "failed"
+    assert set(await engine.questions(asked.thread_id)) == {"first", "second"}
 
 
 async def test_an_effect_that_asked_first_and_died_later_is_not_begun_a_third_time(

@@ -244,13 +244,16 @@ class Run:
         except ChildCancelled as cancelled:
             return self._ended("cancelled", 130, str(cancelled)), None
         except Suspended as suspended:
-            await self._journal.withdraw_unasked()
+            try:
+                await self._journal.withdraw_unasked()
+            except StoreError as raised:
+                return self._failed(raised), raised
             more = len(self._journal.pending) - 1
             others = f" (and {more} more questions)" if more > 0 else ""
             reason = suspended.reason + others
             return self._ended("suspended", 1, reason, cause="question"), None
         except Exception as raised:  # noqa: BLE001 - whatever a role raises becomes a record
-            return self._ended("failed", 1, _words_of(raised), error=type(raised).__name__), raised
+            return self._failed(raised), raised
 
     async def _loop(self) -> Completion:
         limit = self._budget.limits.max_steps
@@ -359,6 +362,9 @@ class Run:
         if seconds is None:
             return float("inf")
         return anyio.current_time() + max(0.0, seconds - self._ran_before_ms / 1000)
+
+    def _failed(self, raised: Exception) -> StatusRecord:
+        return self._ended("failed", 1, _words_of(raised), error=type(raised).__name__)
 
     def _ended(
         self,
