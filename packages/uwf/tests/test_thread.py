@@ -594,7 +594,7 @@ def alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-ASKING = """
+WAITING = """
 import anyio
 from workflow_execute.testing import in_turn
 from workflow_protocol import Metered, Usage
@@ -616,7 +616,7 @@ run = in_turn(turn)
 async def test_a_call_that_was_cut_off_is_shown_as_such(uwf: Cli) -> None:
     uwf.home.mkdir()
     (uwf.home / "workflow.yaml").write_text("limits: {max_seconds: 0.2}\n", encoding="utf-8")
-    ran = await uwf("run", uwf.write("asking.py", ASKING), "Ask.")
+    ran = await uwf("run", uwf.write("waiting.py", WAITING), "Ask.")
     assert (ran.code, "the limit of 0.2 seconds is reached" in ran.err) == (1, True)
     shown = await uwf("show", "--turns")
     assert "llm/0      (cut off before its reply, counted as its worst case)" in shown.out
