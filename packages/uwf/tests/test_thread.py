@@ -594,6 +594,34 @@ def alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
+WAITING = """
+import anyio
+from workflow_execute.testing import in_turn
+from workflow_protocol import Metered, Usage
+
+async def turn(ctx):
+    async def ask():
+        await anyio.sleep(60)
+        return 1
+
+    metered = Metered(
+        model="m", at_most=lambda: Usage(output_tokens=100), used=lambda value: Usage(calls=1)
+    )
+    return await ctx.journal.run("llm/0", ask, type=int, metered=metered)
+
+run = in_turn(turn)
+"""
+
+
+async def test_a_call_that_was_cut_off_is_shown_as_such(uwf: Cli) -> None:
+    uwf.home.mkdir()
+    (uwf.home / "workflow.yaml").write_text("limits: {max_seconds: 0.2}\n", encoding="utf-8")
+    ran = await uwf("run", uwf.write("waiting.py", WAITING), "Ask.")
+    assert (ran.code, "the limit of 0.2 seconds is reached" in ran.err) == (1, True)
+    shown = await uwf("show", "--turns")
+    assert "llm/0      (cut off before its reply, counted as its worst case)" in shown.out
+
+
 async def test_threads_that_do_not_exist_are_told(uwf: Cli) -> None:
     for words in (["pause"], ["cancel"], ["fork"], ["replay"], ["answer", "--deny"]):
         done = await uwf("thread", words[0], "01NONE", *words[1:])

@@ -18,6 +18,7 @@ from workflow_cas import (
     RefConflict,
     RefMove,
     StoreCorrupt,
+    Stored,
     StoreError,
     StoreFormat,
     StoreReadOnly,
@@ -26,6 +27,7 @@ from workflow_cas import (
     open_store,
 )
 from workflow_cas.testing import raised
+from workflow_protocol import Hash
 
 ONE, TWO = content("1"), content("2")
 
@@ -93,6 +95,25 @@ async def test_a_closed_store_says_that_it_is_closed(tmp_path: Path) -> None:
         await store.commit([ONE])
     for attempt in (store.get(ONE.hash), store.commit([TWO]), store.verify(), store.refs()):
         assert "closed" in str(await raised(StoreError, attempt))
+
+
+async def test_closing_writes_what_waits_behind_a_commit_and_refuses_what_comes_later(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    with anyio.fail_after(10):
+        async with open_store(path) as store, anyio.create_task_group() as tasks:
+            await store.commit([])
+            with WriteLock(path):
+                tasks.start_soon(store.commit, [ONE])
+                await anyio.wait_all_tasks_blocked()
+                tasks.start_soon(store.commit, [TWO])
+                await anyio.wait_all_tasks_blocked()
+                tasks.start_soon(store.close)
+                await anyio.wait_all_tasks_blocked()
+                assert "closed" in str(await raised(StoreError, store.commit([content("3")])))
+    async with open_store(path) as store:
+        assert await store.get_many([ONE.hash, TWO.hash]) == [ONE, TWO]
 
 
 async def test_a_store_opened_to_be_read_refuses_to_write(tmp_path: Path) -> None:
@@ -248,6 +269,27 @@ async def test_a_conflict_leaves_the_commits_beside_it_alone(tmp_path: Path) -> 
         assert list(await store.refs()) == [f"{n:02}" for n in range(20) if n % 3 != 1]
         for name in wrong:
             await raised(ObjectMissing, store.get(content(name).hash))
+
+
+async def test_a_commit_that_makes_no_sense_leaves_those_beside_it_alone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    broken = Stored(hash=Hash("zz"), kind="content", data=b"", refs=())
+    errors: list[StoreError] = []
+
+    async with open_store(path) as store:
+
+        async def commit() -> None:
+            errors.append(await raised(StoreError, store.commit([content("3"), broken])))
+
+        async with anyio.create_task_group() as tasks:
+            with WriteLock(path):
+                for each in (ONE, TWO):
+                    tasks.start_soon(store.commit, [each])
+                    tasks.start_soon(commit)
+                await anyio.wait_all_tasks_blocked()
+        assert await store.get_many([ONE.hash, TWO.hash]) == [ONE, TWO]
+        await raised(ObjectMissing, store.get(content("3").hash))
+    assert ["nothing was written" in str(each) for each in errors] == [True, True]
 
 
 async def test_reading_does_not_wait_for_a_writer(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
 
-from workflow_cas import SqliteStore, open_store
+from workflow_cas import MemoryStore, SqliteStore, open_store
 from workflow_execute import (
+    ChildFailed,
     ChildTask,
     Engine,
     Limits,
@@ -17,6 +19,7 @@ from workflow_execute import (
     list_threads,
     read_thread,
     read_tree,
+    run_child,
     run_children,
     workflow_adapter,
 )
@@ -258,3 +261,59 @@ async def test_stopping_the_top_stops_a_child_that_is_finished_alone(
     top = await read_thread(store, failed.thread_id)
     assert top.status.state == results[0].state
     assert await store.refs("signal/") == {}
+
+
+async def test_cancelling_a_fork_leaves_the_children_of_the_shared_steps_alone(
+    store: SqliteStore,
+) -> None:
+    async def fails(ctx: ThreadContext) -> int:
+        raise ValueError
+
+    async def copes(ctx: ThreadContext) -> int:
+        try:
+            return cast("int", (await run_child(ctx, task)).value)
+        except ChildFailed:
+            return 0
+
+    task = ChildTask(workflow=in_turn(fails), prompt="p", name="fails")
+    engine = Engine(store)
+    done = await engine.start(in_turn(copes), "p")
+    fork = await engine.fork(done.thread_id)
+    await engine.cancel(fork)
+    [child] = done.steps[0].child_threads
+    assert (await read_thread(store, fork)).status.state == "cancelled"
+    assert (await read_thread(store, child)).status.state == "failed"
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_two_children_of_one_thread_can_go_on_alone_at_the_same_time(cancelled: bool) -> None:
+    working = anyio.Semaphore(0)
+    go_on = anyio.Event()
+
+    async def asks(ctx: ThreadContext) -> int:
+        await ctx.journal.ask("q", Question(text="?"))
+        working.release()
+        await go_on.wait()
+        return 1
+
+    async def asks_two(ctx: ThreadContext) -> int:
+        tasks = [ChildTask(workflow=child, prompt=str(n), name="asks") for n in range(2)]
+        return len(await run_children(ctx, tasks))
+
+    child = in_turn(asks)
+    engine = Engine(MemoryStore())  # in one process, so that no lock keeps them apart
+    waiting = await engine.start(in_turn(asks_two), "p")
+    for each in waiting.waits_for:
+        await engine.answer(each, "q", Answer(approved=True))
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            for each in waiting.waits_for:
+                tasks.start_soon(engine.resume, child, each)
+            await working.acquire()
+            await working.acquire()
+            if cancelled:
+                await engine.cancel(waiting.thread_id)
+            go_on.set()
+    states = [(await read_thread(engine.store, each)).status.state for each in waiting.waits_for]
+    assert states == ["cancelled" if cancelled else "completed"] * 2
+    assert (await engine.resume(in_turn(asks_two), waiting.thread_id)).value == 2

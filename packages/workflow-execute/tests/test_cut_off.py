@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 
-from workflow_cas import SqliteStore, open_store
+from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
 from workflow_execute import Engine, Limits, Workflow, find_thread, read_thread, read_tree
 from workflow_execute.testing import in_turn
 from workflow_protocol import Effect, Metered, ThreadContext, Usage
@@ -128,6 +128,38 @@ async def test_a_call_that_is_cut_off_counts_as_its_worst_case_once(
     assert (await engine.replay(asking.workflow, done.thread_id)).steps == 1
 
 
+class FullForTurns(MemoryStore):
+    """Takes no more records of turns."""
+
+    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+        if any(move.name.endswith("/turn") for move in moves):
+            raise StoreFull("the disk is full")
+        await super().commit(objects, moves)
+
+
+async def test_a_pause_stays_a_pause_where_the_call_that_it_cuts_off_can_not_be_recorded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store, begun = FullForTurns(), anyio.Event()
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def perform() -> int:
+            begun.set()
+            await anyio.sleep_forever()
+            return 1
+
+        return await ctx.journal.run("llm/0", perform, type=int, metered=METERED)
+
+    engine = Engine(store, limits=UNLIMITED)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(engine.start, in_turn(turn), "p")
+        await begun.wait()
+        await engine.pause(await find_thread(store, "latest"))
+    thread = await read_thread(store, await find_thread(store, "latest"))
+    assert (thread.status.state, thread.status.cause) == ("suspended", "paused")
+    assert "'llm/0' took at most was not recorded" in caplog.text
+
+
 async def test_what_was_lost_holds_for_the_limit(store: SqliteStore) -> None:
     limits = Limits(max_tokens=205)
     asking = Asking("wait")
@@ -169,6 +201,24 @@ async def test_it_counts_also_where_the_dead_thread_was_cancelled_before_it_went
         engine = Engine(store, limits=UNLIMITED)
         thread_id = await find_thread(store, "latest")
         await engine.cancel(thread_id)
+        await engine.resume(Asking().workflow, thread_id)
+        assert await charged(store) == 130
+
+
+async def test_it_counts_also_where_the_thread_did_not_come_as_far_at_first(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.sqlite3"
+    await anyio.to_thread.run_sync(died, path, "die")
+
+    async def no_key(ctx: ThreadContext) -> int:
+        raise LookupError("the key is not set")
+
+    async with open_store(path) as store:
+        engine = Engine(store, limits=UNLIMITED)
+        thread_id = await find_thread(store, "latest")
+        for _ in range(2):
+            assert (await engine.resume(in_turn(no_key), thread_id)).state == "failed"
         await engine.resume(Asking().workflow, thread_id)
         assert await charged(store) == 130
 

@@ -302,9 +302,12 @@ class Failing(MemoryStore):
     """A store whose medium is full now and then."""
 
     fail = False
+    refused = b""
+    """What it has no room for, where this isn't empty."""
 
     async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
-        if self.fail:
+        full = self.refused and any(self.refused in each.data for each in objects)
+        if self.fail or full:
             raise StoreFull("no room")
         await super().commit(objects, moves)
 
@@ -420,6 +423,62 @@ async def test_a_quick_read_is_written_when_the_turn_ends_without_a_step(
     assert (again.value, len(reads)) == (7, 1)
 
 
+async def test_a_quick_read_is_on_disk_before_an_effect_begins(
+    store: SqliteStore, patient: None
+) -> None:
+    async def turn(ctx: ThreadContext) -> int:
+        async def read() -> int:
+            return 7
+
+        async def send() -> int:
+            thread = await read_thread(store, ctx.thread_id)
+            return len(await read_turn(store, thread.turn))
+
+        await ctx.journal.run("read", read, type=int)
+        return await ctx.journal.run("send", send, type=int, effect=Effect.REPEATABLE)
+
+    assert (await Engine(store).start(in_turn(turn), "p")).value == 1
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_two_effects_under_one_key_are_refused_also_when_the_turn_goes_on(
+    store: SqliteStore, resumed: bool
+) -> None:
+    async def turn(ctx: ThreadContext) -> int:
+        async def perform() -> int:
+            return 1
+
+        await ctx.journal.run("tool/0", perform, type=int, effect=Effect.REPEATABLE)
+        return await ctx.journal.run("tool/0", perform, type=int, effect=Effect.REPEATABLE)
+
+    engine = Engine(store)
+    ended = await engine.start(in_turn(turn), "p")
+    if resumed:
+        ended = await engine.resume(in_turn(turn), ended.thread_id)
+    assert isinstance(ended.error, JournalMismatch)
+    assert "a key of its own" in ended.summary
+
+
+@pytest.mark.parametrize(("chars", "at_least"), [(10, 900), (100_000, 999)])
+async def test_only_so_many_and_so_much_of_quick_reads_waits(
+    chars: int, at_least: int, patient: None
+) -> None:
+    store = MemoryStore()
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def read() -> str:
+            return "x" * chars
+
+        for number in range(1_000):
+            await ctx.journal.run(f"read/{number}", read, type=str)
+        thread = await read_thread(store, ctx.thread_id)
+        return len(await read_turn(store, thread.turn))
+
+    done = await Engine(store).start(in_turn(turn), "p")
+    assert isinstance(done.value, int)
+    assert at_least <= done.value <= 1_000
+
+
 async def test_a_quick_read_outlives_a_commit_that_fails(patient: None) -> None:
     store = Failing()
 
@@ -439,6 +498,38 @@ async def test_a_quick_read_outlives_a_commit_that_fails(patient: None) -> None:
     step = (await read_thread(store, result.thread_id)).steps[0]
     kept = [each.record.key for each in await read_turn(store, step.turn)]
     assert kept == ["tool/0/0", "llm/1"]
+
+
+async def test_a_question_that_could_not_be_stored_is_stored_when_it_is_asked_again() -> None:
+    store = Failing()
+
+    async def turn(ctx: ThreadContext) -> int:
+        store.fail = True
+        with pytest.raises(StoreFull):
+            await ctx.journal.ask("q", Question(text="May I?"))
+        store.fail = False
+        return int((await ctx.journal.ask("q", Question(text="May I?"))).approved)
+
+    engine = Engine(store)
+    asked = await engine.start(in_turn(turn), "p")
+    assert await engine.questions(asked.thread_id) == {"q": Question(text="May I?")}
+
+
+async def test_a_question_that_can_not_be_taken_back_fails_the_run() -> None:
+    failing = Failing()
+    engine = Engine(failing)
+
+    async def turn(ctx: ThreadContext) -> int:
+        key = "second" if failing.refused else "first"
+        answer = await ctx.journal.ask(key, Question(text="May I?"))
+        return int(answer.approved)
+
+    asked = await engine.start(in_turn(turn), "p")
+    failing.refused = b'"c":"unasked"'
+    failed = await engine.resume(in_turn(turn), asked.thread_id)
+    assert (failed.state, type(failed.error)) == ("failed", StoreFull)
+    assert (await read_thread(failing, asked.thread_id)).status.state == "failed"
+    assert set(await engine.questions(asked.thread_id)) == {"first", "second"}
 
 
 async def test_an_effect_that_asked_first_and_died_later_is_not_begun_a_third_time(

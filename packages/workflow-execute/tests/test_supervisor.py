@@ -12,10 +12,12 @@ from workflow_execute import (
     Decision,
     Engine,
     Limits,
+    Spent,
     Workflow,
     create_supervisor,
     create_workflow,
     read_thread,
+    read_tree,
 )
 from workflow_protocol import (
     END,
@@ -121,6 +123,16 @@ async def test_its_decision_is_recorded_and_not_asked_for_again(store: SqliteSto
 
     result = await engine.resume(workflow, failed.thread_id)
     assert (result.return_code, len(result.steps), len(llm.requests)) == (1, 4, 2)
+
+
+async def test_what_it_took_counts_also_where_its_decision_is_recorded(store: SqliteStore) -> None:
+    engine = Engine(store, supervisor=create_supervisor(ScriptedLlm([GO_ON])), supervise_every=2)
+    workflow = endless(boom_at=2, ends_after=4)
+    failed = await engine.start(workflow, "p")
+    before = (await read_tree(store, failed.thread_id)).spent
+    done = await engine.resume(workflow, failed.thread_id)
+    assert (failed.state, done.state) == ("failed", "completed")
+    assert (await read_tree(store, failed.thread_id)).spent == before > Spent()
 
 
 async def test_a_thread_that_is_about_to_end_is_not_looked_at(store: SqliteStore) -> None:

@@ -238,6 +238,8 @@ def _result(record: Record) -> str:
         return f"{record['kind']} {msgspec.json.encode(record['result']).decode()}"
     if record["result"] is None and record["kind"] == "intent":
         return "(started, outcome unknown)"
+    if record["kind"] == "lost":
+        return "(cut off before its reply, counted as its worst case)"
     return msgspec.json.encode(record["result"]).decode()
 
 

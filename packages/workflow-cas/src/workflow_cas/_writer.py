@@ -44,6 +44,7 @@ class Writer:
         self._moved = moved
         self._waiting: list[_Commit] = []
         self._writing = False
+        self._closing = False
         self._batches: SimpleQueue[list[_Commit] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         loop: Any = lowlevel.current_token().native_token
@@ -55,6 +56,8 @@ class Writer:
     async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove]) -> None:
         """See `Store.commit`."""
         self._connections.check_usable(write=True)
+        if self._closing:
+            raise StoreError("it is being closed; use it inside its `async with`")
         mine = _Commit(objects, moves)
         self._waiting.append(mine)
         try:
@@ -73,13 +76,17 @@ class Writer:
             raise mine.error
 
     async def close(self) -> None:
-        """End the thread."""
+        """Write what waits and end the thread."""
+        self._closing = True
+        if not self._writing:
+            self._write_waiting()
         if self._thread is not None:
-            self._batches.put(None)
             await to_thread.run_sync(self._thread.join)
 
     def _write_waiting(self) -> None:
         if not self._waiting:
+            if self._closing:
+                self._batches.put(None)
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="workflow-cas", daemon=True)
@@ -97,12 +104,8 @@ class Writer:
 
     def _run(self) -> None:
         while (batch := self._batches.get()) is not None:
-            try:
-                with self.alone:
-                    self._write(batch)
-            except Exception as error:  # noqa: BLE001 - a bug: nobody must believe it was written
-                for commit in batch:
-                    commit.error = StoreError(f"the commit failed, nothing was written: {error!r}")
+            with self.alone:
+                self._write(batch)
             with suppress(RuntimeError):  # the event loop is gone, and with it who waits
                 self._call_soon(self._finish, batch)
 
@@ -111,11 +114,15 @@ class Writer:
             with self._connections.writer() as connection:
                 for commit in batch:
                     commit.error = apply(connection, commit.objects, commit.moves)
-        except StoreError as error:
-            # Lack of room, or an object too large, may be due to one of them: each is tried alone.
-            if len(batch) > 1 and type(error) in {StoreFull, StoreError}:
-                for commit in batch:
-                    self._write([commit])
-                return
+            return
+        except StoreError as raised:
+            error = raised
+        except Exception as raised:  # noqa: BLE001 - a bug: nobody must believe it was written
+            error = StoreError(f"the commit failed, nothing was written: {raised!r}")
+        # Lack of room, or an object too large, may be due to one of them: each is tried alone.
+        if len(batch) > 1 and type(error) in {StoreFull, StoreError}:
             for commit in batch:
-                commit.error = error
+                self._write([commit])
+            return
+        for commit in batch:
+            commit.error = error

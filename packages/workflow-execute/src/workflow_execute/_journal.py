@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TypeVar, cast
 import anyio
 import msgspec
 
-from workflow_cas import Store, Stored, content
+from workflow_cas import Store, Stored, StoreError, content
 from workflow_execute._budget import Budget, Limits, Spent
 from workflow_execute._errors import AlreadyAnswered, JournalMismatch, LimitReached, QuestionError
 from workflow_execute._ids import now_ms
@@ -32,6 +33,8 @@ from workflow_protocol import (
 
 T = TypeVar("T")
 
+_log = logging.getLogger("workflow_execute")
+
 _unwrap = msgspec.json.Decoder(list[list[list[msgspec.Raw]]])
 
 Note = Callable[[Event], Awaitable[None]]
@@ -41,7 +44,11 @@ Asker = Callable[[str, Question], Awaitable[Answer | None]]
 
 QUICK_READ_S = 0.01
 """A read that took less than this isn't worth a commit of its own: its result is written with the
-next record, and is read again if the process dies in between."""
+next record or before an effect, and is read again if the process dies in between."""
+MOST_WAITING = 100
+"""So many quick reads may wait, which take a second at most to be done again, ..."""
+MOST_WAITING_BYTES = 64 * 1024
+"""... each with a result no longer than this, as they are kept in memory."""
 
 _ADVICE = "resume with the model, tools and prompts it began with, or begin the turn anew (fresh)"
 
@@ -112,25 +119,24 @@ class StoreJournal:
         thread_id: str = "",
         interrupted: bool = False,
     ) -> None:
-        entries = list(entries)
         self._note = note
         self._known = TurnRecords.of(entries)
-        self._interrupted = interrupted
+        self.interrupted = interrupted
+        """The process died in this turn, which hasn't come to where that was."""
         self._writer = TurnWriter(store, ref, last)
         self._asker = asker
         self._asking = anyio.Lock()
         self._asked: set[str] = set()
+        self._done: set[str] = set()
         self._budget = budget or Budget(Limits())
         self._thread_id = thread_id
         self._rounds = 0
         self._performing = 0
         self._last_size = 0
         self.charged = Spent()
-        """What the turn counts against the limits."""
+        """What the turn counts against the limits, as far as it was made here or `add`ed."""
         self.metered = False
         """Whether any of its effects said what it took."""
-        for lost in (entry.record for entry in entries if entry.record.kind == "lost"):
-            self.add(Spent(lost.charged_tokens, lost.charged_micros))
 
     @property
     def last(self) -> Hash | None:
@@ -166,34 +172,42 @@ class StoreJournal:
         metered: Metered[T] | None = None,
     ) -> T:
         """See `Journal.run`."""
+        if key in self._done:
+            raise JournalMismatch(key, "this turn has its result already; take a key of its own")
         known = self._known.results.get(key)
         if known is not None:
             check_input(known.record, digest, request, self._last_size)
+            self._done.add(key)
             self._last_size = known.record.size or self._last_size
             value = decode(known.bytes, type)
             if metered is not None:
                 self._rounds += not key.startswith(SUPERVISOR_KEYS)
-                self.add(Spent(known.record.charged_tokens, known.record.charged_micros))
+                self.metered = True  # what it counts is `add`ed with all that is recorded
             return value
         if effect is Effect.UNSAFE and key in self._known.intents:
             check_input(self._known.intents[key], digest, request, self._last_size)
             raise OutcomeUnknown(key)
         record = self._describe(key, effect, digest, request)
-        if self._interrupted and metered is not None:
+        if self.interrupted and metered is not None:
             await self._lose(key, metered)
         if metered is not None or effect is not Effect.READ:  # a read may have been put off
-            self._interrupted = False
+            self.interrupted = False
         reserved = self._reserve(key, metered) if metered is not None else None
         began_s = time.monotonic()
         try:
             if effect is Effect.UNSAFE:
                 await self._append(key, "intent", effect=effect, digest=record.digest)
+            elif effect is Effect.REPEATABLE:
+                await self._writer.flush()  # it may do what was read, under a key that stays
             value = await self._perform(key, perform, effect)
         except BaseException as error:
             if reserved is not None:
                 self._budget.release(reserved)
             if metered is not None and isinstance(error, anyio.get_cancelled_exc_class()):
-                await self._lose(key, metered)
+                try:
+                    await self._lose(key, metered)
+                except StoreError:  # the cancellation must go on
+                    _log.exception("what %r took at most was not recorded", key)
             raise
         if metered is not None and reserved is not None:
             self._budget.release(reserved)
@@ -201,12 +215,15 @@ class StoreJournal:
             record = msgspec.structs.replace(
                 record, charged_tokens=charged.tokens, charged_micros=charged.micros
             )
-        record, objects = with_result(record, encode(value))
+        data = encode(value)
+        record, objects = with_result(record, data)
         free = effect is Effect.READ and metered is None and request is None
-        if free and time.monotonic() - began_s < QUICK_READ_S:
+        quick = time.monotonic() - began_s < QUICK_READ_S and len(data) <= MOST_WAITING_BYTES
+        if free and quick and self._writer.waiting < MOST_WAITING:
             self._writer.put_off(record, *objects)
         else:
             await self._writer.append(record, *objects, wait=self._performing > 0)
+        self._done.add(key)
         return value
 
     async def ask(self, key: str, question: Question) -> Answer:
@@ -220,7 +237,11 @@ class StoreJournal:
             return answer
         if asked is None:
             self._known.questions[key] = question
-            await self._append(key, "question", msgspec.json.encode(question), wait=True)
+            try:
+                await self._append(key, "question", msgspec.json.encode(question), wait=True)
+            except StoreError:
+                del self._known.questions[key]  # nobody could answer it
+                raise
         if self._asker is not None:
             async with self._asking:
                 answer = await self._asker(key, question)
@@ -312,7 +333,7 @@ class StoreJournal:
         await self._writer.append(record)
 
     def add(self, charged: Spent) -> None:
-        """Count towards the turn. The budget has what was recorded before from the store."""
+        """Count towards the turn what was spent or is recorded. The budget has the latter."""
         self.charged = self.charged.plus(charged)
         self.metered = True
 

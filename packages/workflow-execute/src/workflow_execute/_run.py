@@ -13,6 +13,7 @@ import msgspec
 
 from workflow_cas import RefMove, Store, StoreError, content, node
 from workflow_execute._budget import Budget, Limits, Spent
+from workflow_execute._commit import commit_whole
 from workflow_execute._errors import (
     ChildCancelled,
     ChildSuspended,
@@ -184,9 +185,9 @@ class Run:
         self._name = stored.start.workflow
         died = has_died(stored)
         self._journal = self._new_journal(unsettled(attempts), stored.turn, interrupted=died)
-        abandoned = charged_in(entry for entries in attempts[:-1] for entry in entries)
-        if abandoned != Spent():
-            self._journal.add(abandoned)
+        charged = charged_in(entry for entries in attempts for entry in entries)
+        if charged != Spent():
+            self._journal.add(charged)
         self._children = dict.fromkeys(children_in(attempts))
         self._turn_before_ms = turn_ms(stored, attempts)
         self._ran_before_ms = sum(step.record.elapsed_ms for step in stored.steps)
@@ -243,13 +244,16 @@ class Run:
         except ChildCancelled as cancelled:
             return self._ended("cancelled", 130, str(cancelled)), None
         except Suspended as suspended:
-            await self._journal.withdraw_unasked()
+            try:
+                await self._journal.withdraw_unasked()
+            except StoreError as raised:
+                return self._failed(raised), raised
             more = len(self._journal.pending) - 1
             others = f" (and {more} more questions)" if more > 0 else ""
             reason = suspended.reason + others
             return self._ended("suspended", 1, reason, cause="question"), None
         except Exception as raised:  # noqa: BLE001 - whatever a role raises becomes a record
-            return self._ended("failed", 1, _words_of(raised), error=type(raised).__name__), raised
+            return self._failed(raised), raised
 
     async def _loop(self) -> Completion:
         limit = self._budget.limits.max_steps
@@ -302,9 +306,8 @@ class Run:
         moves = [self._move("head", self._head, state.hash)]
         if on_disk is not None:
             moves.append(self._move("turn", on_disk, None))
-        with anyio.CancelScope(shield=True):  # so that memory and store agree
-            await self._store.commit([value, words, *rest, state], moves)
-            self._head = state.hash
+        cut_off = await commit_whole(self._store, [value, words, *rest, state], moves)
+        self._head = state.hash
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, step))
         self._turn_before_ms = 0
         self._journal = self._new_journal()
@@ -318,6 +321,8 @@ class Run:
                 elapsed_ms=record.elapsed_ms,
             )
         )
+        if cut_off is not None:
+            raise cut_off
 
     def _turn_ms(self) -> int:
         """How long the turn has been at work, all its runs together."""
@@ -358,6 +363,9 @@ class Run:
             return float("inf")
         return anyio.current_time() + max(0.0, seconds - self._ran_before_ms / 1000)
 
+    def _failed(self, raised: Exception) -> StatusRecord:
+        return self._ended("failed", 1, _words_of(raised), error=type(raised).__name__)
+
     def _ended(
         self,
         state: ThreadState,
@@ -377,6 +385,7 @@ class Run:
             cause=cause,
             place="" if state == "completed" else self._role_at_work(),
             turn_ms=0 if state == "completed" else self._turn_ms(),
+            died=state != "completed" and self._journal.interrupted,
             waits_for=waits_for,
         )
 
@@ -409,10 +418,11 @@ class Run:
 
     async def _set_status(self, status: StatusRecord, moves: Sequence[RefMove] = ()) -> None:
         stored = node("status", status)
-        with anyio.CancelScope(shield=True):
-            move = self._move("status", self._status, stored.hash)
-            await self._store.commit([stored], [move, *moves])
-            self._status = stored.hash
+        move = self._move("status", self._status, stored.hash)
+        cut_off = await commit_whole(self._store, [stored], [move, *moves])
+        self._status = stored.hash
+        if cut_off is not None:
+            raise cut_off
 
     def _new_journal(
         self,

@@ -34,11 +34,12 @@ class Signals:
         self._store = store
         self._watch = watch
         self._leading = anyio.Lock()
-        self._running: dict[ThreadId, Callable[[Signal], None]] = {}
+        self._running: dict[ThreadId, list[Callable[[Signal], None]]] = {}
 
     async def follow(self, thread_id: ThreadId, act: Callable[[Signal], None]) -> None:
-        """Call `act` when somebody signals, until this is cancelled."""
-        self._running[thread_id] = act
+        """Call `act` when somebody signals, until this is cancelled. Several may follow one."""
+        acts = self._running.setdefault(thread_id, [])
+        acts.append(act)
         try:
             if not self._watch:
                 await anyio.sleep_forever()
@@ -51,14 +52,16 @@ class Signals:
                     _log.exception("signals can't be read, trying again")
                 await anyio.sleep(_RETRY_S)
         finally:
-            del self._running[thread_id]
+            acts.remove(act)
+            if not acts:
+                del self._running[thread_id]
 
     def send_here(self, thread_id: ThreadId, signal: Signal) -> bool:
         """Signal a thread that runs in this engine; false if it doesn't."""
-        act = self._running.get(thread_id)
-        if act is not None:
+        acts = tuple(self._running.get(thread_id, ()))
+        for act in acts:
             act(signal)
-        return act is not None
+        return bool(acts)
 
     async def send(self, thread_id: ThreadId, signal: Signal) -> None:
         """Leave a signal in the store for whoever runs the thread, unless it is there."""

@@ -80,16 +80,21 @@ async def read_tree(store: Store, thread_id: ThreadId) -> ThreadTree:
 
 
 async def cancel_below(store: Store, thread_id: ThreadId) -> None:
-    """Mark the threads below one as cancelled that nobody runs and that aren't done.
+    """Mark the threads that a thread's unfinished turn started as cancelled, if they aren't done.
 
-    The caller owns the thread, so that nobody can take them up meanwhile.
+    The caller owns the thread, so that nobody can take them up meanwhile. What finished turns
+    started is left alone: it belongs to the forks of the thread too.
     """
-    for each in [*(await read_tree(store, thread_id)).walk()][1:]:
-        thread = each.thread
-        if thread.status.state not in {"completed", "cancelled"}:
-            status = await stopped_status(store, thread, "cancel")
-            ref = thread_ref(thread.thread_id, "status")
-            move = RefMove(ref, thread.status_hash, status.hash)
+    thread = await read_thread(store, thread_id)
+    for child_id in children_in(await read_attempts(store, thread.turn)):
+        try:
+            child = await read_thread(store, child_id)
+        except ThreadNotFound:
+            continue
+        await cancel_below(store, child_id)
+        if child.status.state not in {"completed", "cancelled"}:
+            status = await stopped_status(store, child, "cancel")
+            move = RefMove(thread_ref(child_id, "status"), child.status_hash, status.hash)
             with contextlib.suppress(RefConflict):  # somebody else stops it at the same moment
                 await store.commit([status], [move])
 

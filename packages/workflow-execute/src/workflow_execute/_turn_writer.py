@@ -10,6 +10,7 @@ import anyio.lowlevel
 import msgspec
 
 from workflow_cas import RefMove, Store, Stored, StoreError, node
+from workflow_execute._commit import commit_whole
 from workflow_execute._records import TurnRecord
 from workflow_protocol import Hash
 
@@ -55,6 +56,11 @@ class TurnWriter:
         if mine.error is not None:
             raise mine.error
 
+    @property
+    def waiting(self) -> int:
+        """How many records aren't written yet."""
+        return len(self._queue)
+
     def put_off(self, record: TurnRecord, *objects: Stored) -> None:
         """Write a record with the next one that is appended, or when the turn ends."""
         self._queue.append(_Pending(record, objects, awaited=False))
@@ -88,7 +94,8 @@ class TurnWriter:
         batch, self._queue = self._queue, []
         objects, last = self._chained(batch)
         try:
-            await self._store.commit(objects, [RefMove(self._ref, self.last, last)])
+            move = RefMove(self._ref, self.last, last)
+            cut_off = await commit_whole(self._store, objects, [move])
         except StoreError as error:
             self._queue = [each for each in batch if not each.awaited] + self._queue
             for each in batch:
@@ -97,4 +104,6 @@ class TurnWriter:
         self.last = last
         for each in batch:
             each.written = True
+        if cut_off is not None:
+            raise cut_off
         return None

@@ -77,7 +77,8 @@ class Journal(Protocol):
         """Perform once and record; return the recorded result ever after.
 
         The result is on disk before this returns; that of a quick `READ` which costs nothing at
-        the latest with the next record. Nothing is recorded when `perform` raises.
+        the latest with the next record, and before an effect begins that is no `READ`. Nothing
+        is recorded when `perform` raises.
 
         Args:
             key: unique within the role's turn and the same each time the turn is carried out,
