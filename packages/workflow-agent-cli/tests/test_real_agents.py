@@ -172,6 +172,7 @@ async def test_what_was_stopped_in_the_middle_goes_on_when_a_person_says_so(
         with anyio.fail_after(100):
             while not (setting.workspace / "at_work").exists():  # noqa: ASYNC110 - a process
                 await anyio.sleep(0.05)
+            await anyio.sleep(3)  # claude writes its session down a moment later
             (running_thread,) = await list_threads(engine.store)
             await engine.pause(running_thread)
     (thread_id,) = await list_threads(engine.store)
