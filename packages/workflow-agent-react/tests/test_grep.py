@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from workflow_agent_react._grep import grep_for
@@ -109,6 +109,8 @@ PATTERNS = st.lists(
     pattern=PATTERNS,
     lines=st.lists(st.text("abx1é. -#\t\r", max_size=8), min_size=1, max_size=5),
 )
+@example(pattern="[a[ab]]", lines=["a"])
+@example(pattern="[]a[b]]", lines=["a", "b]", "]]"])
 @settings(max_examples=60)
 def test_ripgrep_and_python_give_the_same_results(pattern: str, lines: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

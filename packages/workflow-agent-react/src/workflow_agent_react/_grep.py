@@ -36,7 +36,7 @@ for number, line in enumerate(sys.stdin.buffer.read().decode().split("\\n")[:-1]
 # What Python and Rust both accept but understand differently: possessive quantifiers, word
 # boundaries written \< and \>, flags that only look alike, sets in sets, and an end of line before
 # a beginning of one, which only Python finds on an empty line.
-_UNLIKE = re.compile(r"[*+?}]\+|\\[<>]|\(\?[a-zA-Z-]*[xLau]|\[\^?\[|--|&&|~~|\|\||\$.*\^")
+_UNLIKE = re.compile(r"[*+?}]\+|\\[<>]|\(\?[a-zA-Z-]*[xLau]|\[\^?\]?[^\]]*\[|--|&&|~~|\|\||\$.*\^")
 
 
 def grep_for(pattern: str, *, literal: bool, ripgrep: bool = True) -> Grep:
