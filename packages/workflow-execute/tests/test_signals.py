@@ -158,6 +158,31 @@ async def test_a_signal_that_is_sent_again_while_it_is_followed_hurts_nothing(
     assert await store.refs("signal/") == {}
 
 
+class Overtaken(MemoryStore):
+    """A store in which a thread's own end comes just before that of the one who cancels it."""
+
+    overtaken = False
+
+    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+        for move in moves:
+            is_end = move.name.endswith("/status") and move.old is not None
+            if is_end and b'"cancelled"' in objects[-1].data and not self.overtaken:
+                self.overtaken = True
+                own = node("status", {"state": "failed", "at_ms": 1, "summary": "its own end"})
+                await super().commit([own], [RefMove(move.name, move.old, own.hash)])
+        await super().commit(objects, moves)
+
+
+async def test_a_thread_that_ends_while_it_is_cancelled_is_cancelled_all_the_same() -> None:
+    async def fail(ctx: ThreadContext) -> int:
+        raise RuntimeError
+
+    engine = Engine(Overtaken())
+    failed = await engine.start(in_turn(fail), "p")
+    await engine.cancel(failed.thread_id)
+    assert (await read_thread(engine.store, failed.thread_id)).status.state == "cancelled"
+
+
 async def test_a_signal_that_was_left_over_does_not_stop_the_next_run(
     store: SqliteStore, tmp_path: Path
 ) -> None:

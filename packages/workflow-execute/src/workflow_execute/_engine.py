@@ -366,6 +366,8 @@ class Engine:
                     async with owning(self._locks, thread_id, patience_s=0):
                         await self._mark_stopped(thread_id, signal)
                         return
+            except RefConflict:
+                pass  # it ended by itself at this moment: see how
             except ThreadBusy:
                 await self._signals.send(thread_id, signal)
                 if anyio.current_time() > deadline:
