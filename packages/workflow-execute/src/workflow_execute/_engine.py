@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from workflow_cas import MemoryStore, RefConflict, RefMove, Store
 from workflow_execute._branch import commit_branch
@@ -410,8 +411,12 @@ async def _folder(workspace: Path | None) -> Path:
     Raises:
         NotADirectoryError: it is not a folder.
     """
-    folder = await anyio.Path(workspace or Path.cwd()).resolve()
-    if not await folder.is_dir():
+    return await to_thread.run_sync(_absolute, workspace or Path())
+
+
+def _absolute(workspace: Path) -> Path:
+    folder = workspace.resolve()
+    if not folder.is_dir():
         raise NotADirectoryError(f"the workspace {str(folder)!r} is not a folder; create it")
     try:
         str(folder).encode()
@@ -419,7 +424,7 @@ async def _folder(workspace: Path | None) -> Path:
         raise NotADirectoryError(
             f"the workspace {str(folder)!r} has a name that is not UTF-8; rename it"
         ) from error
-    return Path(folder)
+    return folder
 
 
 def _in_turn(asker: Asker) -> Asker:
