@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from workflow_agent_react._grep import grep_for
+from workflow_agent_react._grep import grep_for, grep_words, words_of
 from workflow_agent_react._search import search_files
 from workflow_agent_react._workspace import Workspace
 
@@ -58,6 +58,15 @@ async def test_a_pattern_means_what_python_says(pattern: str, ripgrep: bool) -> 
 async def test_plain_text_is_found_as_it_stands() -> None:
     assert await grep_for("a.b", literal=True)(TEXT) == [(4, b"a.b")]
     assert await grep_for("a", literal=True)(b"aa a\n\nb\na\n") == [(0, b"aa a"), (3, b"a")]
+
+
+async def test_words_are_found_in_any_order_and_case_and_within_longer_ones() -> None:
+    text = "MAX_REQUESTS = 3\nrequest max\n\nmax\nMaxRequest of Größe\n".encode()
+
+    assert words_of("max_request, (Max)!") == ["max", "request", "max"]
+    assert words_of("_ *") == []
+    assert [number for number, _ in await grep_words(["max", "request"])(text)] == [0, 1, 4]
+    assert await grep_words(["größe"])(text) == [(4, "MaxRequest of Größe".encode())]
 
 
 async def test_nothing_matches_in_no_lines() -> None:

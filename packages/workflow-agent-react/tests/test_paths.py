@@ -40,10 +40,20 @@ def test_a_wrong_path_is_answered_with_what_was_probably_meant(
     assert refusal(root, asked).startswith(f"there is no {asked!r}; did you mean {meant!r}")
 
 
-def test_a_path_like_nothing_is_answered_with_the_tool_that_helps(root: Path) -> None:
+def test_a_path_like_nothing_is_answered_with_what_there_is(root: Path) -> None:
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "x.log").touch()
+
     assert refusal(root, "nothing/alike.txt") == (
-        "there is no 'nothing/alike.txt'; call list_files to see what there is"
+        "there is no 'nothing/alike.txt'; at the top there are '.gitignore', 'README.md', 'src/'"
     )
+    for number in range(30):
+        (root / f"f{number:02}").touch()
+    assert refusal(root, "nothing/alike.txt").endswith("'f17' and 13 more")
+
+
+def test_in_an_empty_workspace_there_is_nothing(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "a.txt") == "there is no 'a.txt'; the workspace is empty"
 
 
 def test_other_failures_are_told_in_words(root: Path) -> None:

@@ -39,14 +39,61 @@ def root(tmp_path: Path) -> Path:
 
 async def test_a_search_gives_places_in_order_and_skips_what_is_not_its_own(root: Path) -> None:
     assert await found(root, r"def main|function \w+") == [
+        "src/app/main.py-1- import os",
+        "src/app/main.py-2- ",
         "src/app/main.py:3: def main():",
+        "src/app/main.py-4-     pass",
         "src/util.js:1: function main() {}",
         "(2 matching lines in 4 files searched)",
     ]
 
 
+async def test_few_matches_are_shown_with_the_lines_around_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("".join(f"{number}\n" for number in range(1, 10)))
+    (tmp_path / "b").write_text("6\n  7")
+    around = [
+        *("a-1- 1", "a-2- 2", "a:3: 3", "a:4: 4", "a-5- 5", "a-6- 6", "a-7- 7", "a-8- 8", "a:9: 9"),
+        *("b:1: 6", "b-2-   7"),
+        "(4 matching lines in 2 files searched)",
+    ]
+
+    assert await found(tmp_path, "[349]|^6") == [
+        *around[:5],
+        "a:6: 6",
+        *around[6:-1],
+        "(5 matching lines in 2 files searched)",
+    ]
+    assert await found(tmp_path, "[349]|^6", path="a") == [
+        *around[:5],
+        "a:6: 6",
+        *around[6:9],
+        "(4 matching lines in 1 file searched)",
+    ]
+    assert await found(tmp_path, "[3-9]") == [
+        *(f"a:{number}: {number}" for number in range(3, 10)),
+        *("b:1: 6", "b:2: 7"),
+        "(9 matching lines in 2 files searched)",
+    ]
+    monkeypatch.setattr(_search, "_BATCH_BYTES", 1)
+    assert await found(tmp_path, "[34]|6") == [
+        *around[:5],
+        "a:6: 6",
+        *around[6:8],
+        *around[9:-1],
+        "(4 matching lines in 2 files searched)",
+    ]
+
+
 async def test_a_search_can_be_narrowed(root: Path) -> None:
-    py = ["src/app/main.py:3: def main():", "(1 matching line in 1 file searched)"]
+    py = [
+        "src/app/main.py-1- import os",
+        "src/app/main.py-2- ",
+        "src/app/main.py:3: def main():",
+        "src/app/main.py-4-     pass",
+        "(1 matching line in 1 file searched)",
+    ]
     assert await found(root, "main", glob="*.py") == py
     assert await found(root, "main", glob="./src/app/*") == py
     assert await found(root, "main", path="src/app") == py
@@ -71,6 +118,32 @@ async def test_a_glob_that_leaves_out_the_match_is_lifted_and_it_says_so(root: P
     assert await found(root, "nowhere", glob="*.md") == nowhere
 
 
+async def test_a_path_that_leaves_out_the_match_is_lifted_and_it_says_so(root: Path) -> None:
+    assert await found(root, "function", path="src/app") == [
+        "src/util.js:1: function main() {}",
+        "(1 matching line in 4 files searched)",
+        "(no match in 'src/app'; these are in other files)",
+    ]
+    assert await found(root, "function", path="lib", glob="*.py") == [
+        "src/util.js:1: function main() {}",
+        "(1 matching line in 4 files searched)",
+        "(there is no 'lib'; at the top there are '.gitignore', 'README.md', 'data.bin', 'out', "
+        "'pipe', 'same.py', 'src/')",
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["more FOO", "foo_and_more", "Bar, more"])
+async def test_text_that_stands_nowhere_is_looked_for_by_its_words(
+    root: Path, pattern: str
+) -> None:
+    assert await found(root, pattern, glob="*.md") == [
+        "README.md-1- # Title",
+        "README.md:2: foo(bar) and more",
+        "(1 matching line in 4 files searched)",
+        f"(no match for {pattern!r}; these have its words, in any order and case)",
+    ]
+
+
 async def test_what_is_only_in_the_name_of_a_file_is_told(root: Path) -> None:
     assert await found(root, "util.js") == [
         "no match for 'util.js' in 4 files; try another word, or read a likely file",
@@ -80,12 +153,14 @@ async def test_what_is_only_in_the_name_of_a_file_is_told(root: Path) -> None:
 
 async def test_plain_text_with_signs_is_found_though_it_is_no_such_expression(root: Path) -> None:
     assert await found(root, "foo(") == [
+        "README.md-1- # Title",
         "README.md:2: foo(bar) and more",
         "(1 matching line in 4 files searched)",
         "(searched as plain text: not a valid regular expression, "
         "missing ), unterminated subpattern at position 3)",
     ]
     assert await found(root, "foo(bar)") == [
+        "README.md-1- # Title",
         "README.md:2: foo(bar) and more",
         "(1 matching line in 4 files searched)",
         "(no match as a regular expression; these match as plain text)",

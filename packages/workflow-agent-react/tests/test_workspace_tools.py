@@ -72,8 +72,8 @@ async def test_a_task_from_looking_to_checking(tmp_path: Path) -> None:
     (tmp_path / "add.py").write_bytes(b"def add(a, b):\r\n    return a - b\r\n")
 
     assert await use(tools, tmp_path, "list_files") == "add.py"
-    assert (await use(tools, tmp_path, "search_files", pattern="return a")).startswith(
-        "add.py:2: return a - b\n"
+    assert "\nadd.py:2:     return a - b\n" in await use(
+        tools, tmp_path, "search_files", pattern="return a"
     )
     assert (await use(tools, tmp_path, "read_file", path="add.py", offset=2)).startswith(
         "2|    return a - b\n"

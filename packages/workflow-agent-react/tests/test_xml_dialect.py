@@ -85,7 +85,12 @@ async def test_one_call_is_found_in_whatever_form_it_comes(text: str) -> None:
     reply, observation = llm.requests[1]["messages"][-2:]
     assert "7" not in reply["content"]
     assert "tool_calls" not in reply
-    assert observation == {"role": "user", "content": "<observation>\n42\n</observation>"}
+    assert observation["role"] == "user"
+    assert observation["content"] == (
+        "<observation>\n42\n</observation>\n\nThe task: Add 40 and 2.\n"
+        "If the observations are enough for this, reply with <final_answer>…</final_answer> now. "
+        "Otherwise go on with another <action>."
+    )
 
 
 async def test_what_was_invented_after_the_action_is_not_in_the_history() -> None:

@@ -144,7 +144,7 @@ class JsonDialect:
         self.offered: Sequence[ToolDefinition] = ()
         self._tools = tuple(tools)
         self._profile = profile
-        self._task = f"The task: {task.strip()[:MAX_TASK_CHARS]}\n" if task else ""
+        self._task = task_again(task)
         self._formats: dict[frozenset[str], JsonObject | None] = {}
         self._seen: dict[tuple[str, str], str] = {}
         self._repeated: set[str] = set()
@@ -228,6 +228,11 @@ class JsonDialect:
         if call.name == RESOLVE:  # refused, so there is more to do
             self._repeats = 0
         return shown
+
+
+def task_again(task: str) -> str:
+    """A line with the beginning of the task: small models lose sight of it below results."""
+    return f"The task: {task.strip()[:MAX_TASK_CHARS]}\n" if task else ""
 
 
 def text_message(reply: AssistantMessage, text: str | None = None) -> Message:

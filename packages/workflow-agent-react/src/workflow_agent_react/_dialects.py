@@ -30,4 +30,4 @@ def choose_dialect(
         case "json":
             return JsonDialect(tools, profile, task=task)
         case "xml":
-            return XmlDialect(tools)
+            return XmlDialect(tools, task=task)

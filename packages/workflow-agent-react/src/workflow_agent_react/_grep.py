@@ -47,6 +47,28 @@ def grep_for(pattern: str, *, literal: bool, ripgrep: bool = True) -> Grep:
     return _Process(pattern, rg)
 
 
+def words_of(pattern: str) -> list[str]:
+    """The words in a plain text, without case; `_` parts them as any sign does."""
+    return re.findall(r"[^\W_]+", pattern.lower())
+
+
+def grep_words(words: Sequence[str]) -> Grep:
+    """The matcher for lines that hold all of these words, be it within longer ones, in any case."""
+
+    def match(text: bytes | bytearray) -> list[Hit]:
+        lines = text.decode("utf-8", "replace").split("\n")[:-1]
+        return [
+            (number, line.encode())
+            for number, line in enumerate(lines)
+            if all(word in line.lower() for word in words)
+        ]
+
+    async def grep(text: bytes | bytearray) -> list[Hit]:
+        return await to_thread.run_sync(match, text)
+
+    return grep
+
+
 def regex_fault(pattern: str) -> str:
     """Why this is no regular expression; empty when it is one."""
     with warnings.catch_warnings():

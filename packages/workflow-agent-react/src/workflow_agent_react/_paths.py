@@ -6,16 +6,20 @@ import difflib
 import errno
 import os
 import posixpath
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
 from workflow_agent_react._tool_errors import ToolError
-from workflow_agent_react._walk import walk
+from workflow_agent_react._walk import IgnoreRules, scan, walk
 from workflow_agent_react._workspace import NotRegular, Workspace
 
 _MAX_LOOKED_AT = 3_000
 _MAX_NAMED = 20
+
+
+class NoSuchPath(ToolError):
+    """There is nothing under this path."""
 
 
 @contextmanager
@@ -28,7 +32,7 @@ def told_to_the_model(workspace: Workspace, path: str) -> Generator[None]:
     except IsADirectoryError:
         raise ToolError(_folder(workspace, path)) from None
     except FileNotFoundError:
-        raise ToolError(_missing(workspace, path)) from None
+        raise NoSuchPath(_missing(workspace, path)) from None
     except NotADirectoryError:
         raise ToolError(f"{path!r} is not a folder, or something on the way isn't one") from None
     except OSError as error:
@@ -40,16 +44,23 @@ def told_to_the_model(workspace: Workspace, path: str) -> Generator[None]:
 def _folder(workspace: Workspace, path: str) -> str:
     entries = walk(workspace, workspace.relative(path))
     files = [entry.path for entry in islice(entries, _MAX_LOOKED_AT) if entry.kind == "file"]
-    some = f"; files in it: {', '.join(map(repr, files[:_MAX_NAMED]))}" if files else ""
-    more = f" and {len(files) - _MAX_NAMED} more" if len(files) > _MAX_NAMED else ""
-    return f"{path!r} is a folder, give the path of a file{some}{more}"
+    some = f"; files in it: {_some(files)}" if files else ""
+    return f"{path!r} is a folder, give the path of a file{some}"
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    return ", ".join(map(repr, paths[:_MAX_NAMED])) + more
 
 
 def _missing(workspace: Workspace, path: str) -> str:
     near = _near(workspace, workspace.relative(path))
     if near:
         return f"there is no {path!r}; did you mean {' or '.join(map(repr, near))}?"
-    return f"there is no {path!r}; call list_files to see what there is"
+    entries = scan(workspace, ".", IgnoreRules.above(workspace, "."))
+    top = [f"{entry.path}/" if entry.kind == "folder" else entry.path for entry in entries]
+    there = f"at the top there are {_some(top)}" if top else "the workspace is empty"
+    return f"there is no {path!r}; {there}"
 
 
 def _near(workspace: Workspace, path: str) -> list[str]:

@@ -6,17 +6,17 @@ import codecs
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 
 import msgspec
-from anyio import move_on_after, to_thread
+from anyio import CancelScope, current_time, to_thread
 
 from workflow_agent_react._files import decode
-from workflow_agent_react._grep import Grep, grep_for, regex_fault
+from workflow_agent_react._grep import Grep, grep_for, grep_words, regex_fault, words_of
 from workflow_agent_react._listing import printable
-from workflow_agent_react._paths import told_to_the_model
+from workflow_agent_react._paths import NoSuchPath, told_to_the_model
 from workflow_agent_react._tool_errors import ToolError
 from workflow_agent_react._walk import Entry, is_tame, spec_of, walk
 from workflow_agent_react._workspace import Workspace
@@ -26,6 +26,8 @@ MAX_MATCH_CHARS = 240
 MAX_SHOWN_CHARS = 15_000  # below an adapter's own cut, as for `read_file`
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
 """Larger files are not searched, which the result says."""
+FEW_MATCHES, CONTEXT_LINES = 5, 2
+"""So few matches are shown with so many lines before and after, which saves reading the files."""
 SEARCH_S = 20.0
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_S = 0.1
@@ -37,6 +39,8 @@ _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
 
 class _Found(msgspec.Struct):
     lines: list[str] = msgspec.field(default_factory=list[str])
+    around: list[str] = msgspec.field(default_factory=list[str])
+    """The first matches with the lines around them."""
     chars: int = 0
     files: int = 0
     more: bool = False
@@ -54,6 +58,24 @@ class _Batch(msgspec.Struct):
     lines: int = 0
     files: int = 0
     too_big: int = 0
+
+    def place(self, number: int) -> tuple[str, int, int]:
+        """The file that a line stands in, and the lines at which it begins and ends."""
+        file = bisect_right(self.starts, number) - 1
+        end = self.starts[file + 1] if file + 1 < len(self.starts) else self.lines
+        return printable(self.paths[file]), self.starts[file], end
+
+    def around(self, numbers: Sequence[int]) -> list[str]:
+        """These lines with those around them, in the form of `grep -C`."""
+        lines = self.text.split(b"\n")
+        shown: dict[int, str] = {}
+        for number in numbers:
+            path, start, end = self.place(number)
+            first, last = max(start, number - CONTEXT_LINES), min(end, number + CONTEXT_LINES + 1)
+            for near in range(first, last):
+                mark = ":" if near in numbers else "-"
+                shown[near] = f"{path}{mark}{near - start + 1}{mark} {_cut(lines[near].rstrip())}"
+        return list(shown.values())
 
     def add(self, path: str, text: bytes) -> None:
         self.files += 1
@@ -77,9 +99,10 @@ async def search_files(
 ) -> str:
     """Lines that match, as `path:line: text`, and how much was searched.
 
-    A pattern that isn't a valid regular expression, or matches nothing as one, is looked for
-    as plain text too, and one that matches nothing under a glob, in the other files; the result
-    says so. Small models choose globs that leave out what they look for.
+    Where nothing matches, more is tried, and the result says so: a regular expression as plain
+    text, files that the path or glob leaves out, and lines that have the words of a plain text in
+    any order and case (`requests per minute` where a file has `REQUESTS_PER_MINUTE`). Few matches
+    are shown with the lines around them, as `path-line- text`.
 
     Args:
         root: opens the workspace; it is closed here.
@@ -91,22 +114,31 @@ async def search_files(
     """
     _must_be_usable(pattern)
     fault = regex_fault(pattern)
-    note = f"(searched as plain text: not a valid regular expression, {fault})" if fault else ""
     literal = bool(fault) or _SPECIAL.search(pattern) is None
     grep = grep_for(pattern, literal=literal, ripgrep=ripgrep)
-    found = await _search(root, grep, path=path, glob=glob)
-    if not (literal or found.lines or found.stopped):
-        plain = grep_for(pattern, literal=True)
-        again = await _search(root, plain, path=path, glob=glob)
-        if again.lines:
-            found, note = again, "(no match as a regular expression; these match as plain text)"
-    if not (found.lines or found.stopped) and glob:
-        found = await _search(root, grep, path=path, glob="")
-        if found.lines:
-            note = f"(no match in {glob!r}; these are in other files)"
-    if not (found.lines or note):
-        note = await to_thread.run_sync(_named_like, root, pattern)
-    return _report(found, pattern, note)
+    note = f"(searched as plain text: not a valid regular expression, {fault})" if fault else ""
+    attempts = [(grep, path, glob, note)]
+    if not literal:
+        note = "(no match as a regular expression; these match as plain text)"
+        attempts.append((grep_for(pattern, literal=True), path, glob, note))
+    if glob or path != ".":
+        note = f"(no match in {glob or path!r}; these are in other files)"
+        attempts.append((grep, ".", "", note))
+    if literal and (words := words_of(pattern)):
+        note = f"(no match for {pattern!r}; these have its words, in any order and case)"
+        attempts.append((grep_words(words), ".", "", note))
+    found, missing, until = _Found(), None, current_time() + SEARCH_S
+    for how, where, only, note in attempts:
+        try:
+            found = await _search(root, how, path=where, glob=only, until=until)
+        except NoSuchPath as error:
+            missing = error
+            continue
+        if found.lines or found.stopped:
+            return _report(found, pattern, f"({missing})" if missing else note)
+    if missing:
+        raise missing
+    return _report(found, pattern, await to_thread.run_sync(_named_like, root, pattern))
 
 
 def _named_like(root: Callable[[], Workspace], pattern: str) -> str:
@@ -134,9 +166,11 @@ def _is_surrogate(character: str) -> bool:
     return 0xD800 <= ord(character) <= 0xDFFF
 
 
-async def _search(root: Callable[[], Workspace], grep: Grep, *, path: str, glob: str) -> _Found:
+async def _search(
+    root: Callable[[], Workspace], grep: Grep, *, path: str, glob: str, until: float
+) -> _Found:
     found = _Found()
-    with move_on_after(SEARCH_S) as limit:
+    with CancelScope(deadline=until) as limit:
         with closing(_batches(root, path, glob)) as batches:
             while (batch := await to_thread.run_sync(next, batches, None)) is not None:
                 await _search_batch(batch, grep, found)
@@ -151,17 +185,20 @@ async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
     hits = await grep(batch.text)
     found.files += batch.files
     found.too_big += batch.too_big
+    if 0 < len(hits) <= FEW_MATCHES - len(found.lines):
+        found.around += await to_thread.run_sync(batch.around, [number for number, _ in hits])
     for number, line in hits:
         if len(found.lines) >= MAX_MATCHES or found.chars >= MAX_SHOWN_CHARS:
             found.more = True
             return
-        file = bisect_right(batch.starts, number) - 1
-        text = line.decode("utf-8", "replace").strip()
-        if len(text) > MAX_MATCH_CHARS:
-            text = text[:MAX_MATCH_CHARS] + " …"
-        path = printable(batch.paths[file])
-        found.lines.append(f"{path}:{number - batch.starts[file] + 1}: {text}")
+        path, start, _ = batch.place(number)
+        found.lines.append(f"{path}:{number - start + 1}: {_cut(line.strip())}")
         found.chars += len(found.lines[-1]) + 1
+
+
+def _cut(line: bytes | bytearray) -> str:
+    text = line.decode("utf-8", "replace")
+    return text if len(text) <= MAX_MATCH_CHARS else f"{text[:MAX_MATCH_CHARS]} …"
 
 
 def _batches(root: Callable[[], Workspace], path: str, glob: str) -> Generator[_Batch]:
@@ -246,4 +283,5 @@ def _report(found: _Found, pattern: str, note: str) -> str:
         end.append(f"({found.too_big} larger than {MAX_SEARCHED_BYTES >> 20} MiB not searched)")
     if found.stopped:
         end.append(f"({found.stopped}: the pattern is slow or there is much to search)")
-    return "\n".join([*found.lines, *end, *([note] if note else [])])
+    few = len(found.lines) <= FEW_MATCHES
+    return "\n".join([*(found.around if few else found.lines), *end, *([note] if note else [])])

@@ -25,7 +25,7 @@ MAX_RESULT_CHARS = 16_000
 MIN_LINES = 40
 """`read_file` shows so many at least: small models ask for one line at a time."""
 
-_Path = Annotated[str, Meta(description="File path in the workspace, such as src/app.py")]
+_Path = Annotated[str, Meta(description="Path of a file in the workspace")]
 _Folder = Annotated[str, Meta(description="Folder in the workspace; . is all of it")]
 
 

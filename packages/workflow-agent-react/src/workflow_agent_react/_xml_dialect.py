@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from workflow_agent_react._describe import parameter_notes, parameter_words, tool_line
-from workflow_agent_react._dialect import Turn, json_call, text_message, text_result
+from workflow_agent_react._dialect import Turn, json_call, task_again, text_message, text_result
 from workflow_agent_react._xml import XmlReply, read_reply_text
 from workflow_agent_react._xml_call import (
     Action,
@@ -40,13 +40,15 @@ class XmlDialect:
 
     Args:
         tools: `resolve` is the last; its parameters are the schema of the final answer.
+        task: what the thread is about; its beginning is repeated after each observation.
     """
 
-    def __init__(self, tools: Sequence[ToolDefinition]) -> None:
+    def __init__(self, tools: Sequence[ToolDefinition], *, task: str = "") -> None:
         self.offered: Sequence[ToolDefinition] = ()
         self._tools = {tool.name: tool for tool in tools}
         self._answer = self._tools[RESOLVE].parameters
         self._answer_is_text = _is_text(self._answer)
+        self._task = task_again(task)
 
     def system_text(self, prompt: str) -> str:
         """The prompt, the tags with an example of each, and the tools with their parameters."""
@@ -86,7 +88,7 @@ class XmlDialect:
             user(
                 f"{text}\nReply with <final_answer>{self._answer_words()}</final_answer>."
                 if call.name == RESOLVE
-                else f"<observation>\n{without_tags(text)}\n</observation>"
+                else f"<observation>\n{without_tags(text)}\n</observation>\n\n{self._task}{_NEXT}"
             )
             for call, text in results
         ]
@@ -144,6 +146,10 @@ class XmlDialect:
         return msgspec.json.encode(_example(self._answer)).decode()
 
 
+_NEXT = (
+    "If the observations are enough for this, reply with <final_answer>…</final_answer> now. "
+    "Otherwise go on with another <action>."
+)
 _NOTHING_FOUND = (
     "Your reply has no <action> and no <final_answer>. Go on with "
     "<action>tool(argument=value)</action>, or give the result in <final_answer>…</final_answer>."
