@@ -52,9 +52,16 @@ def fetch(
 
 
 def apply(
-    connection: sqlite3.Connection, objects: Sequence[Stored], moves: Sequence[RefMove]
+    connection: sqlite3.Connection,
+    objects: Sequence[Stored],
+    packed: Sequence[bytes],
+    moves: Sequence[RefMove],
 ) -> StoreError | None:
-    """Check all of a commit, then write it. If it is refused, nothing of it was written."""
+    """Check all of a commit, then write it. If it is refused, nothing of it was written.
+
+    Args:
+        packed: what `pack` makes of each object's bytes.
+    """
     for move in moves:
         if (found := read_ref(connection, move.name)) != move.old:
             return RefConflict(move.name, move.old, found)
@@ -63,8 +70,8 @@ def apply(
         if _id(connection, bytes.fromhex(hash)) is None:
             return missing_in_commit(hash)
     now_ms = time.time_ns() // 1_000_000
-    for stored in objects:
-        _put(connection, stored, now_ms)
+    for stored, data in zip(objects, packed, strict=True):
+        _put(connection, stored, data, now_ms)
     for move in moves:
         if move.new is None:
             connection.execute("DELETE FROM ref WHERE name = ?", (move.name,))
@@ -82,11 +89,10 @@ def _id(connection: sqlite3.Connection, hash: bytes) -> int | None:
     return rows[0][0] if rows else None
 
 
-def _put(connection: sqlite3.Connection, stored: Stored, now_ms: int) -> None:
+def _put(connection: sqlite3.Connection, stored: Stored, packed: bytes, now_ms: int) -> None:
     hash = bytes.fromhex(stored.hash)
     id = _id(connection, hash)
-    size = len(stored.data)
-    values = (id, KINDS.index(stored.kind), now_ms, size, pack(stored.data))
+    values = (id, KINDS.index(stored.kind), now_ms, len(stored.data), packed)
     put = connection.execute(_PUT, values)
     if id is None:
         connection.execute("INSERT INTO name (hash, id) VALUES (?, ?)", (hash, put.lastrowid))

@@ -15,7 +15,7 @@ from anyio import lowlevel, to_thread
 from workflow_cas._database import Connections
 from workflow_cas._errors import StoreError, StoreFull
 from workflow_cas._objects import RefMove, Stored
-from workflow_cas._rows import apply
+from workflow_cas._rows import apply, pack
 
 
 @dataclass(slots=True, eq=False)
@@ -111,9 +111,10 @@ class Writer:
 
     def _write(self, batch: Sequence[_Commit]) -> None:
         try:
-            with self._connections.writer() as connection:
-                for commit in batch:
-                    commit.error = apply(connection, commit.objects, commit.moves)
+            packed = [[pack(stored.data) for stored in commit.objects] for commit in batch]
+            with self._connections.writer() as connection:  # from here on, others wait
+                for commit, data in zip(batch, packed, strict=True):
+                    commit.error = apply(connection, commit.objects, data, commit.moves)
             return
         except StoreError as raised:
             error = raised
