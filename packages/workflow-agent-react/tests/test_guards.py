@@ -467,7 +467,21 @@ async def test_guards_are_not_asked_about_calls_that_can_not_run() -> None:
     ]
     desk = Desk(replies, [watch])
     assert await desk.sit() == "ok"
-    assert seen == ['look {"order": []}', 'look {"order": 1}', 'resolve {"value": "ok"}']
+    assert seen == ['look {"order": 1}', 'resolve {"value": "ok"}']
+
+
+@pytest.mark.parametrize("amount", ["500", "[500]", None, []])
+async def test_what_a_tool_would_read_otherwise_than_it_is_written_is_not_run_under_guards(
+    amount: object,
+) -> None:
+    replies = [call("refund", amount=amount), call("refund", amount=5), resolve("ok")]
+    desk = Desk(replies, [no_large_ones])  # which compares the amount with a number
+
+    assert await desk.sit() == "ok"
+    assert desk.refunds.done == [5]
+    (told, _) = [m["content"] for m in desk.requests[-1]["messages"] if m["role"] == "tool"]
+    assert told.startswith("Error: the arguments don't fit the tool's parameters:\n$.amount: ")
+    assert told.endswith("; the parameters are amount: integer")
 
 
 async def test_observers_hear_of_refused_calls() -> None:

@@ -54,14 +54,18 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             return ToolResult(False, _unknown_tool(call.name, self.tools))
         received = call if call.name == RESOLVE else tool.receive(call)
         if received.fault:
-            words = parameter_words(tool) or "none"
-            return ToolResult(False, f"{received.fault}; the parameters are {words}")
+            return _misfit(tool, received)
         if self.guard is None or call.name == READ_RESULT:
             return Permit(received)
         try:
             return await self._recorded(call, place)
         except _NotRecorded:
             pass
+        if call.name != RESOLVE:
+            # A handler that reads "500" as 500 would run what no guard has seen.
+            received = tool.receive_strictly(call)
+            if received.fault:
+                return _misfit(tool, received)
         history = CallHistory(tuple(self._past))
         gate = Gate(self.guard, self.tools, self.ctx, self.result)
         return await gate.check(received, place, history)
@@ -182,6 +186,11 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             result = ToolResult(False, _words(error))
         changed = call.arguments if permit.changed else ""
         return ToolResult(result.ok, result.text, changed, permit.note)
+
+
+def _misfit(tool: ToolDefinition, received: ToolCall) -> ToolResult:
+    words = parameter_words(tool) or "none"
+    return ToolResult(False, f"{received.fault}; the parameters are {words}")
 
 
 def _digest(call: ToolCall) -> str:
