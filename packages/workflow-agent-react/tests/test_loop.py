@@ -374,6 +374,17 @@ async def test_going_in_circles_is_told_once_and_then_ends_the_role(series: list
     assert error.value.rounds <= 9
 
 
+async def test_a_model_that_repeats_itself_in_one_reply_is_told_before_it_is_ended() -> None:
+    many = say(None, *[function("add", a=1, id=f"k{n}") for n in range(6)])
+    ran = await run([many, RESOLVE])
+
+    assert ran.value == Result(42)
+    assert "You have done this three times" in ran.told()[-1]
+    with pytest.raises(NoProgress) as error:
+        await run([many, call("add", a=1)])
+    assert error.value.rounds == 2
+
+
 async def test_polling_and_repeating_after_a_change_are_no_circles() -> None:
     polls = await run([*[call("poll")] * 10, RESOLVE])
     assert len(polls.requests) == 11
