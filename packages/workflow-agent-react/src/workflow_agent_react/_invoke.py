@@ -183,7 +183,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             suspended = _suspension_in(error)
             if suspended is not None:
                 raise suspended from error
-            result = ToolResult(False, _words(error))
+            result = ToolResult(False, bounded(_words(error)))
         changed = call.arguments if permit.changed else ""
         return ToolResult(result.ok, result.text, changed, permit.note)
 

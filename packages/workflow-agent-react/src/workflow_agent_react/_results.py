@@ -89,7 +89,12 @@ class KeptResults:
 
 
 def bounded(text: str) -> str:
-    """A result as it is recorded: whole, unless it is enormous."""
+    """A result as it is recorded: whole, unless it is enormous.
+
+    Halves of surrogate pairs, which names of files may hold, are written as escapes: neither a
+    record nor a request can carry them.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode()
     if len(text) <= MAX_KEPT_CHARS:
         return text
     half = MAX_KEPT_CHARS // 2
