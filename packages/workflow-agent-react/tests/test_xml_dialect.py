@@ -199,10 +199,11 @@ def definition(**properties: Any) -> ToolDefinition:
         ({"type": "integer"}, "4.0", 4),
         ({"type": "number"}, "4", 4),
         ({"type": "string"}, "4", "4"),
-        ({"type": "string"}, "007", "7"),
+        ({"type": "string"}, "007", "007"),
         ({"type": "boolean"}, '"True"', True),
         ({"type": ["integer", "null"]}, '"null"', None),
         ({"type": "array"}, '"[1, 2]"', [1, 2]),
+        ({"type": ["array", "null"]}, "'[\"Ada\"]'", ["Ada"]),
         ({"type": "object"}, "'{\"a\": 1}'", {"a": 1}),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, '"3"', 3),
         ({"enum": ["1", "2"]}, "2", "2"),
@@ -222,6 +223,13 @@ def test_arguments_get_the_type_of_the_schema(schema: Any, written: str, value: 
 
     (call,) = dialect.read(reply(f"<action>f(x={written})</action>"), 0).calls
     assert (call.fault, msgspec.json.decode(call.arguments)) == ("", {"x": value})
+
+
+def test_a_number_whose_digits_may_matter_is_not_made_a_string() -> None:
+    dialect = XmlDialect([definition(version={"type": "string"}), ResultSchema(int).tool()])
+
+    (call,) = dialect.read(reply("<action>f(version=1.10)</action>"), 0).calls
+    assert call.fault == "the argument 'version' must be string, not number"
 
 
 def test_an_object_that_a_tool_takes_is_not_taken_apart() -> None:

@@ -15,7 +15,7 @@ MAX_DEPTH = 64
 
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?(?![\w./\\-])")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?(?![\w./\\-])")  # 007 is text
 _BARE = re.compile(r"[\w.*~@/\\:+-]+")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^ux]|$)", re.DOTALL)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}

@@ -200,15 +200,15 @@ def _fit(name: str, value: object, schema: JsonObject, faults: list[str]) -> obj
     if isinstance(value, float) and "integer" in kinds and value.is_integer():
         return int(value)
     if isinstance(value, str):
-        text = value.lower() if "boolean" in kinds or "null" in kinds else value
+        text = value.lower() if value.lower() in {"true", "false", "null"} else value
         try:
             other: object = msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             other = value
         if _kind(other) in kinds:
             return other
-    elif "string" in kinds and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+    elif "string" in kinds and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # not of a float: 1.10 may be a version
     faults.append(f"the argument {name!r} must be {' or '.join(sorted(kinds))}, not {_kind(value)}")
     return value
 
