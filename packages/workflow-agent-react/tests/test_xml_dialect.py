@@ -1,9 +1,10 @@
 """The xml dialect through `create_react_adapter`, and how it binds arguments."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+import pydantic
 import pytest
 
 from workflow_agent_react import (
@@ -249,6 +250,18 @@ def test_reasoning_to_be_sent_back_stays_with_a_shortened_turn() -> None:
         "content": "<action>f()</action>",
         "reasoning_content": "because",
     }
+
+
+def test_what_a_text_may_be_is_in_the_prompt() -> None:
+    class Way(pydantic.BaseModel):
+        value: Literal["go", "stop"] = pydantic.Field(description="which way to go")
+
+    text = XmlDialect([ResultSchema(Way).tool()]).system_text("Do it.")
+    assert "<final_answer>the answer</final_answer>" in text
+    assert text.endswith(
+        "The final answer is one of: go, stop\n\nThe final answer: which way to go"
+    )
+    assert "The final answer" not in XmlDialect([ResultSchema(str).tool()]).system_text("Do it.")
 
 
 def test_a_schema_with_definitions_is_shown_whole() -> None:

@@ -54,7 +54,9 @@ class XmlDialect:
         """The prompt, the tags with an example of each, and the tools with their parameters."""
         *tools, resolve = self._tools.values()
         parts = [prompt, "## How to work", _how(tools, self._answer_words())]
-        if not self._answer_is_text:
+        if self._answer_is_text:
+            parts += _text_words(self._answer)
+        else:
             fields = f"{parameter_words(resolve)}{parameter_notes(resolve)}"
             parts.append(f"The final answer is JSON of {fields}")
         if tools:
@@ -249,6 +251,18 @@ def _is_text(schema: JsonObject) -> bool:
     """Whether a result is text, wrapped into an object for endpoints that want one."""
     properties = cast("Mapping[str, JsonObject]", schema.get("properties", {}))
     return [(name, each.get("type")) for name, each in properties.items()] == [("value", "string")]
+
+
+def _text_words(schema: JsonObject) -> list[str]:
+    """What the text may be, where its schema says so."""
+    (value,) = cast("Mapping[str, JsonObject]", schema["properties"]).values()
+    words: list[str] = []
+    options = [value["const"]] if "const" in value else value.get("enum")
+    if options:
+        words.append(f"The final answer is one of: {', '.join(options)}")
+    if "description" in value:
+        words.append(f"The final answer: {value['description']}")
+    return words
 
 
 def _how(tools: Sequence[ToolDefinition], answer: str) -> str:
