@@ -101,6 +101,22 @@ async def test_what_was_invented_after_the_action_is_not_in_the_history() -> Non
     assert requests[1]["messages"][2]["content"] == "<action>add(a=40, b=2)</action>"
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<action>add(a=</action><observation>0</observation>", "<action>add(a=</action>"),
+        ("<thought>so</thought><observation>42</observation><action>", "<thought>so</thought>"),
+        ("<action>add(a=1 b=2)", "<action>add(a=1 b=2)"),
+    ],
+)
+async def test_what_was_invented_after_an_action_that_can_not_be_read_is_not_either(
+    text: str, kept: str
+) -> None:
+    _, requests = await run([say(text), ANSWER])
+
+    assert requests[1]["messages"][2]["content"] == kept
+
+
 async def test_requests_stop_where_the_turn_ends_and_offer_no_tools() -> None:
     _, requests = await run([ANSWER])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -33,6 +34,10 @@ from workflow_reactor import (
 )
 
 STOP = ("</action>", "</final_answer>", "<observation>")
+STOPPED = re.compile(
+    r".*?(?:</action\s*>|</final_answer\s*>|(?=<observation\s*>))", re.DOTALL | re.IGNORECASE
+)
+"""What is left of a reply where the stop sequences are obeyed."""
 
 
 class XmlDialect:
@@ -75,7 +80,9 @@ class XmlDialect:
         except XmlFault as fault:
             cut = reply.finish == "length"
             words = "it was cut off at the output limit; write a shorter one" if cut else str(fault)
-            return Turn(text_message(reply), (), f"Your action can't be read: {words}.")
+            stopped = STOPPED.match(reply.text)
+            kept = text_message(reply, stopped[0] if stopped else None)
+            return Turn(kept, (), f"Your action can't be read: {words}.")
         if reply.finish == "length" and not found.complete:
             problem = "Your reply was cut off at the output limit. Write a shorter one."
             return Turn(text_message(reply), (), problem)
