@@ -42,6 +42,11 @@ def add(a: int, b: int) -> str:
     "Add two numbers."
     return str(a + b)
 
+@server.tool()
+def shelf_add(a: int) -> str:
+    "Another one."
+    return f"other {a}"
+
 @server.tool(annotations=ToolAnnotations(idempotentHint=True))
 def fail() -> str:
     "Fail."
@@ -126,9 +131,11 @@ async def test_a_server_is_used_over_http_and_its_hints_are_believed_if_told_so(
         async with open_mcp(McpServer(url=shelf, trust_hints=True)) as tools:
             assert {tool.name: tool.effect for tool in tools.tools} == {
                 "shelf_add": Effect.READ,
+                "shelf_add_2": Effect.UNSAFE,
                 "fail": Effect.REPEATABLE,
             }
             assert await run(tools, "shelf_add", a=40, b=2) == "42"
+            assert await run(tools, "shelf_add_2", a=40) == "other 40"
             with pytest.raises(ToolError, match="Error executing tool fail"):
                 await run(tools, "fail")
 
