@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,6 +105,18 @@ async def test_an_async_function_runs_where_it_is_called() -> None:
         return threading.current_thread().name
 
     assert await run(anything, "here") == threading.current_thread().name
+
+
+async def test_an_async_function_that_looks_like_a_plain_one_is_awaited() -> None:
+    async def double(number: int) -> int:
+        await anyio.lowlevel.checkpoint()
+        return 2 * number
+
+    @functools.wraps(double)
+    def logged(**arguments: int) -> object:
+        return double(**arguments)
+
+    assert await run(tool(logged), "double", number=21) == "42"
 
 
 async def test_the_thread_is_given_and_not_offered() -> None:
