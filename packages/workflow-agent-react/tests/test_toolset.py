@@ -224,6 +224,13 @@ async def test_null_for_an_optional_parameter_means_its_default() -> None:
     with pytest.raises(BadArguments, match="parameter 'city'"):
         await run(weather, "weather", city=None)
 
+    @tool
+    def stop(after: int | None = 5) -> object:
+        return [after]
+
+    assert await run(stop, "stop", after=None) == "[null]"  # a value of its own
+    assert await run(stop, "stop") == "[5]"
+
 
 class Endless(msgspec.Struct):
     inner: "Endless | None" = None

@@ -69,14 +69,15 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         values: dict[str, Any] = {}
         for item in self.offered.values():
             data = raw.get(item.name)
-            if data is None or (not item.required and bytes(data) == b"null"):
+            if data is None:
                 if item.required:
                     faults.append(f"missing parameter {item.name!r}")
                 continue
             try:
                 values[item.name] = _validate(item.schema, bytes(data))
             except SchemaMismatch as misfit:
-                faults += [_fault_text(item.name, str(fault)) for fault in misfit.faults]
+                if item.required or bytes(data) != b"null":  # which then means the default
+                    faults += [_fault_text(item.name, str(fault)) for fault in misfit.faults]
         if faults:
             raise BadArguments(faults, self.lines())
         return values
