@@ -94,9 +94,15 @@ def test_parameters_are_described_in_a_line_each() -> None:
                 "many": {"type": "array", "items": {"type": "string"}},
                 "either": {"anyOf": [{"type": "string"}, {"type": "null"}]},
                 "open": {"type": "object"},
-                "near": {"type": "object", "properties": {"x": {"type": "number"}}},
+                "near": {
+                    "type": "object",
+                    "properties": {"x": {"type": "number"}, "y": {"type": ["integer", "null"]}},
+                    "required": ["x"],
+                },
                 "item": {"$ref": "#/$defs/Item", "description": "which one"},
                 "any": {},
+                "all": True,
+                "some": {"type": "array", "items": True},
             },
             "required": ["mode"],
             "$defs": {"Item": {"type": "string"}},
@@ -107,8 +113,11 @@ def test_parameters_are_described_in_a_line_each() -> None:
     assert text.startswith("Do it.\n")
     assert (
         '- find(mode: "a" | "b", fixed?: 1, many?: [string, …], either?: string | null, '
-        "open?: object, near?: {x: number}, item?: Item, any?: any): Find it.\n"
+        "open?: object, near?: {x: number, y?: integer | null}, item?: Item, any?: any, "
+        "all?: any, some?: [any, …]): Find it.\n"
         "    item: which one\n"
+        "    Item = string\n"
     ) in text
     assert "- resolve(items: [Item, …], best?: Item | null): Submit" in text
+    assert text.endswith("\n    Item = {name: string, kind: string}")
     assert msgspec.json.encode(text)

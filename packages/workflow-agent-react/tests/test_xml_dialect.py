@@ -226,6 +226,7 @@ def definition(**properties: Any) -> ToolDefinition:
         ({"enum": ["1", "2"]}, "2", "2"),
         ({"const": 5}, '"5"', 5),
         ({}, '"5"', "5"),
+        (True, '"5"', "5"),
         ({"$ref": "#/$defs/X"}, '"5"', "5"),
     ],
 )

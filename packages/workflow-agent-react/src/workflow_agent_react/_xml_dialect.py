@@ -9,7 +9,12 @@ from typing import Any, cast
 
 import msgspec
 
-from workflow_agent_react._describe import parameter_notes, parameter_words, tool_line
+from workflow_agent_react._describe import (
+    parameter_notes,
+    parameter_words,
+    properties_of,
+    tool_line,
+)
 from workflow_agent_react._dialect import Turn, json_call, task_again, text_message, text_result
 from workflow_agent_react._xml import XmlReply, read_reply_text
 from workflow_agent_react._xml_call import (
@@ -173,7 +178,7 @@ def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, A
     Args:
         faults: gets what doesn't fit.
     """
-    properties = cast("Mapping[str, JsonObject]", tool.parameters.get("properties", {}))
+    properties = properties_of(tool.parameters)
     given = dict(action.named)
     names = list(properties)
     positional = list(action.positional)
@@ -256,13 +261,13 @@ def _kind(value: object) -> str:
 
 def _is_text(schema: JsonObject) -> bool:
     """Whether a result is text, wrapped into an object for endpoints that want one."""
-    properties = cast("Mapping[str, JsonObject]", schema.get("properties", {}))
+    properties = properties_of(schema)
     return [(name, each.get("type")) for name, each in properties.items()] == [("value", "string")]
 
 
 def _text_words(schema: JsonObject) -> list[str]:
     """What the text may be, where its schema says so."""
-    (value,) = cast("Mapping[str, JsonObject]", schema["properties"]).values()
+    (value,) = properties_of(schema).values()
     words: list[str] = []
     options = [value["const"]] if "const" in value else value.get("enum")
     if options:
@@ -289,7 +294,7 @@ def _how(tools: Sequence[ToolDefinition], answer: str) -> str:
 
 
 def _example_arguments(tool: ToolDefinition) -> JsonObject:
-    properties = cast("Mapping[str, JsonObject]", tool.parameters.get("properties", {}))
+    properties = properties_of(tool.parameters)
     required = cast("Sequence[str]", tool.parameters.get("required", ()))
     return {name: _example(properties.get(name, {})) for name in required}
 
@@ -300,7 +305,6 @@ def _example(schema: JsonObject) -> object:
     if schema.get("enum"):
         return schema["enum"][0]
     if schema.get("type") == "object":
-        properties = cast("Mapping[str, JsonObject]", schema.get("properties", {}))
-        return {name: _example(each) for name, each in properties.items()}
+        return {name: _example(each) for name, each in properties_of(schema).items()}
     examples: dict[str, object] = {"integer": 1, "number": 1, "boolean": True, "array": []}
     return next((examples[kind] for kind in sorted(_kinds(schema)) if kind in examples), "…")
