@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jsonschema_rs
 import msgspec
 import pydantic
 
@@ -43,6 +44,29 @@ def test_definitions_of_all_tools_live_at_the_root_without_clashing() -> None:
     assert args[0]["properties"]["item"] == {"$ref": "#/$defs/other.Item"}
     assert args[0]["properties"]["$ref"] == {"type": "string"}
     assert args[1]["properties"]["items"]["items"] == {"$ref": "#/$defs/resolve.Item"}
+
+
+def test_references_of_any_kind_lead_to_the_same_in_the_schema_of_a_turn() -> None:
+    parameters = {
+        "type": "object",
+        "properties": {
+            "ids": {"type": "array", "items": {"type": "integer"}},
+            "first": {"$ref": "#/properties/ids/items"},
+            "old": {"$ref": "#/definitions/Old"},
+            "again": {"$ref": "#"},
+        },
+        "definitions": {"Old": {"enum": ["x"]}},
+    }
+    find = ToolDefinition(name="find", description="", parameters=parameters)
+    given = {"ids": [1], "first": 2, "old": "x", "again": {"first": 3}}
+    tools = [find, ResultSchema(int).tool()]
+    dialects = [JsonDialect(tools, Profile(union_at_root=joined)) for joined in (True, False)]
+
+    for dialect in (*dialects, JsonDialect([find], Profile())):
+        fits = jsonschema_rs.validator_for(turn_schema(dialect, only_resolve=False)).is_valid
+        assert fits({"tool": "find", "args": given})
+        for wrong in ({"first": "x"}, {"old": "y"}, {"again": {"first": "x"}}):
+            assert not fits({"tool": "find", "args": {**given, **wrong}})
 
 
 def test_data_that_looks_like_a_reference_stays_as_it_is() -> None:
