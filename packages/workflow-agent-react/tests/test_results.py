@@ -93,6 +93,9 @@ async def test_a_cut_result_can_be_read_to_its_end() -> None:
     assert WORDS.endswith(tail)
     assert pages[-1].endswith("this is the end]")
     assert journal.records["tool/0/0"].text == WORDS  # whole, once
+    described = requests[0]["tools"][1]["function"]["description"]
+    assert described == "Read on in a result that was cut: 1000 characters from offset."
+    assert len(pages[0].rpartition("\n")[0]) == 1000
     assert [key for key in journal.records if key.startswith("tool/")] == ["tool/0/0"]
 
 
