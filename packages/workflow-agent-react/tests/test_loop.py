@@ -601,6 +601,12 @@ async def test_the_json_dialect_knows_the_other_names_of_its_keys() -> None:
     assert ran.tools.ran == ['add({"a":3})']
 
 
+async def test_a_whole_object_in_the_json_dialect_counts_though_the_limit_came_after() -> None:
+    padded = say('{"tool": "add", "args": {"a": 3}}' + " \n" * 9, finish="length")
+    ran = await run([padded, turn("resolve", answer=42)], dialect="json")
+    assert ran.tools.ran == ['add({"a":3})']
+
+
 def offered(request: Request) -> list[str]:
     """The tools that the schema of a turn in the json dialect lets through."""
     schema = request["response_format"]["json_schema"]["schema"]

@@ -187,18 +187,17 @@ class JsonDialect:
         message = text_message(reply)
         if reply.tool_calls:  # an endpoint that finds calls in text took it for one of its own
             return Turn(message, reply.tool_calls[:1])
+        try:
+            value = msgspec.json.decode(find_json(reply.text))
+        except NotOneValue as error:
+            problem = str(error)
+        else:
+            call = json_call(value, round)
+            if call is not None:
+                return Turn(message, (call,))
+            problem = 'it needs the keys "tool" and "args"'
         if reply.finish == "length":
             problem = "it was cut off at the output limit; write a shorter one"
-        else:
-            try:
-                value = msgspec.json.decode(find_json(reply.text))
-            except NotOneValue as error:
-                problem = str(error)
-            else:
-                call = json_call(value, round)
-                if call is not None:
-                    return Turn(message, (call,))
-                problem = 'it needs the keys "tool" and "args"'
         return Turn(
             message,
             (),
