@@ -1,6 +1,7 @@
 """The loop through `create_react_adapter`, on a scripted model whose requests must be valid."""
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -85,6 +86,7 @@ class Tools:
         definition("ask"),
         definition("poll", pollable=True),
         definition("expire"),
+        definition("quit"),
     )
 
     async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
@@ -98,6 +100,8 @@ class Tools:
                     raise RuntimeError("bang")
                 case "expire":
                     raise TimeoutError("the tool's own")
+                case "quit":
+                    sys.exit(2)
                 case "slow":
                     await anyio.sleep_forever()
                 case "long":
@@ -256,6 +260,7 @@ async def test_plain_text_is_kept_and_answered_with_a_reminder() -> None:
         (say(None, function("add", "[1]")), "must be a JSON object, not an array; the parameters"),
         (call("boom"), "Error: RuntimeError: bang"),
         (call("slow"), "Error: slow took longer than 0.05 s"),
+        (call("quit"), "Error: SystemExit: 2"),
         (call("expire"), "Error: TimeoutError: the tool's own"),
         (call("resolve", answer="x"), "mend it and resolve again:\n$.answer: "),
         (say(None, function("resolve", "{oops")), "not one valid JSON object"),

@@ -179,7 +179,8 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         try:
             with anyio.move_on_after(tool.timeout_s):
                 result = ToolResult(True, bounded(await self.handler(call, self.ctx)))
-        except Exception as error:  # a tool may raise anything; the model is told
+        # A tool may raise anything; the model is told. A command's code may call sys.exit.
+        except (Exception, SystemExit) as error:
             suspended = _suspension_in(error)
             if suspended is not None:
                 raise suspended from error
@@ -198,7 +199,7 @@ def _digest(call: ToolCall) -> str:
     return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
 
 
-def _suspension_in(error: Exception) -> Suspended | None:
+def _suspension_in(error: Exception | SystemExit) -> Suspended | None:
     """The question to a person inside a group, where the tool asked it in a task of its own."""
     if isinstance(error, ExceptionGroup):
         members = cast("ExceptionGroup[Exception]", error).exceptions
@@ -206,7 +207,7 @@ def _suspension_in(error: Exception) -> Suspended | None:
     return error if isinstance(error, Suspended) else None
 
 
-def _words(error: Exception) -> str:
+def _words(error: Exception | SystemExit) -> str:
     """A `WorkflowError` is written for its reader; of others the type says half of it."""
     text = str(error)
     return text if isinstance(error, WorkflowError) and text else f"{type(error).__name__}: {text}"
