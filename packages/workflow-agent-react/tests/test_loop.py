@@ -319,6 +319,15 @@ async def test_neighbouring_reads_run_together_and_others_one_by_one() -> None:
     assert one_by_one.tools.most_at_once == 1
 
 
+async def test_a_great_many_reads_run_a_few_at_a_time() -> None:
+    tools = Tools(wait_for=16)
+    reads = [function("read", a=n, id=f"k{n}") for n in range(40)]
+    ran = await run([say(None, *reads), RESOLVE], tools=tools)
+
+    assert tools.most_at_once == 16
+    assert ran.told() == [str(n) for n in range(40)]
+
+
 async def test_a_question_to_a_person_is_no_result_and_suspends_the_role() -> None:
     with pytest.raises(Suspended, match="may I"):
         await run([call("ask")])
