@@ -96,9 +96,10 @@ async def test_an_exception_of_the_block_leaves_it_as_itself() -> None:
     with anyio.fail_after(30), pytest.raises(Suspended, match="wait"):
         async with open_mcp(TIME):
             raise Suspended("wait")
-    with anyio.fail_after(30), pytest.raises(LookupError, match="mine"):
+    with anyio.fail_after(30), pytest.raises(LookupError, match="mine") as caught:
         async with open_mcp(TIME):
-            raise LookupError("mine")
+            raise LookupError("mine") from KeyError("its cause")
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.fixture

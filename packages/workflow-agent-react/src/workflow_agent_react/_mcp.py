@@ -68,7 +68,7 @@ async def open_mcp(server: McpServer) -> AsyncGenerator[Toolset]:
     except Exception as error:
         single = _single(error)
         if connected or isinstance(single, WorkflowError):
-            raise single from None
+            raise single from single.__cause__
         raise McpError(server, f"{type(single).__name__}: {single}") from error
 
 
