@@ -103,7 +103,7 @@ class Refunds:
             return f"paid {amount}"
 
         @tool(effect=Effect.READ)
-        async def look(order: int) -> str:
+        async def look(order: int, note: str = "") -> str:
             """Look up an order."""
             await anyio.lowlevel.checkpoint()
             self.looks += 1
@@ -490,6 +490,17 @@ async def test_observers_hear_of_refused_calls() -> None:
 
     finished = [each for each in desk.journal.events if isinstance(each, ToolFinished)]
     assert [(each.name, each.ok) for each in finished] == [("refund", False), ("resolve", True)]
+
+
+async def test_history_holds_the_arguments_that_guards_saw() -> None:
+    seen: list[object] = []
+
+    def watch(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        seen.extend([each.arguments for each in call.history.calls] or [call.arguments])
+        return Allow()
+
+    assert await Desk([call("look", order=1, note=None), resolve("ok")], [watch]).sit() == "ok"
+    assert seen == [{"order": 1}, {"order": 1}]
 
 
 async def test_history_holds_what_ran_and_what_the_tool_said_without_the_person_s_words() -> None:

@@ -93,7 +93,9 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     def remember(self, call: ToolCall, result: ToolResult) -> None:
         """Put a call into the history that guards see."""
         if self.guard is not None:
-            ran_with = result.changed_arguments or call.arguments
+            tool = self.tools.get(call.name)
+            received = tool.receive(call) if tool is not None else call
+            ran_with = result.changed_arguments or received.arguments
             arguments = msgspec.json.decode(ran_with, type=JsonObject)
             self._past.append(
                 PastCall(name=call.name, arguments=arguments, ok=result.ok, text=result.text)
