@@ -42,6 +42,7 @@ TEXT = "".join(f"{line}\n" for line in LINES).encode()
         "a++b",
         "[[:alpha:]]",
         r"\<foo",
+        r"\b{start}",
         "-v",
         r"\u0062",
     ],

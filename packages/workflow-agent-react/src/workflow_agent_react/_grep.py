@@ -34,12 +34,14 @@ for number, line in enumerate(sys.stdin.buffer.read().decode().split("\\n")[:-1]
 """
 
 # What Python and Rust both accept but understand differently: possessive quantifiers, word
-# boundaries written \< and \>, flags that only look alike, sets in sets, and an end of line before
-# a beginning of one, which only Python finds on an empty line.
-_UNLIKE = re.compile(r"[*+?}]\+|\\[<>]|\(\?[a-zA-Z-]*[xLau]|\[\^?\]?[^\]]*\[|--|&&|~~|\|\||\$.*\^")
+# boundaries written \< and \> or \b{start}, flags that only look alike, sets in sets, and an end of
+# line before a beginning of one, which only Python finds on an empty line.
+_UNLIKE = re.compile(
+    r"[*+?}]\+|\\(?:[<>]|[bB]\{)|\(\?[a-zA-Z-]*[xLau]|\[\^?\]?[^\]]*\[|--|&&|~~|\|\||\$.*\^"
+)
 
 # What the two see alike in plain ASCII only: to Python the sign in "km²" belongs to a word and a
-# combining accent doesn't, to Rust it is the other way round, and of cases they have different lists.
+# combining accent doesn't, to Rust it is the other way round; of cases they have different lists.
 _BY_CLASS = re.compile(r"\\[bBsSwW]|\(\?[a-zA-Z-]*i")
 _SPACES = b"\x1c\x1d\x1e\x1f"  # to Python
 
