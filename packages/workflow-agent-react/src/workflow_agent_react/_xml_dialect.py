@@ -82,6 +82,7 @@ class XmlDialect:
         """The first action, or the answer before any; the message ends with it."""
         try:
             found = read_reply_text(reply.text)
+            call = self._call(found, reply, round)
         except XmlFault as fault:
             cut = reply.finish == "length"
             words = "it was cut off at the output limit; write a shorter one" if cut else str(fault)
@@ -91,7 +92,6 @@ class XmlDialect:
         if reply.finish == "length" and not found.complete:
             problem = "Your reply was cut off at the output limit. Write a shorter one."
             return Turn(text_message(reply), (), problem)
-        call = self._call(found, reply, round)
         if call is None:
             return Turn(text_message(reply), (), _NOTHING_FOUND)
         return Turn(text_message(reply, found.kept or reply.text), (call,))
@@ -177,6 +177,9 @@ def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, A
 
     Args:
         faults: gets what doesn't fit.
+
+    Raises:
+        XmlFault: a value has no place of its own, so one would be lost.
     """
     properties = properties_of(tool.parameters)
     given = dict(action.named)
@@ -185,10 +188,11 @@ def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, A
     if len(positional) == 1 and not given and _holds_the_names(positional[0], properties):
         given, positional = cast("dict[str, Any]", positional[0]), []
     if len(positional) > len(names):
-        faults.append(f"it takes {len(names)} arguments, not {len(positional)}")
+        head = f"{tool.name}({parameter_words(tool)})"
+        raise XmlFault(f"{head} takes {len(names)} arguments, not {len(positional)}")
     for name, value in zip(names, positional, strict=False):
         if name in given:
-            faults.append(f"the argument {name!r} is given by name and by place")
+            raise XmlFault(f"the argument {name!r} is given by name and by place")
         given[name] = value
     if tool.parameters.get("additionalProperties") is False:
         faults += [f"unknown argument {name!r}" for name in given if name not in properties]
