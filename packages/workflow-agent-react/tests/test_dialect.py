@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jsonschema_rs
 import msgspec
 import pydantic
 
@@ -43,6 +44,29 @@ def test_definitions_of_all_tools_live_at_the_root_without_clashing() -> None:
     assert args[0]["properties"]["item"] == {"$ref": "#/$defs/other.Item"}
     assert args[0]["properties"]["$ref"] == {"type": "string"}
     assert args[1]["properties"]["items"]["items"] == {"$ref": "#/$defs/resolve.Item"}
+
+
+def test_references_of_any_kind_lead_to_the_same_in_the_schema_of_a_turn() -> None:
+    parameters = {
+        "type": "object",
+        "properties": {
+            "ids": {"type": "array", "items": {"type": "integer"}},
+            "first": {"$ref": "#/properties/ids/items"},
+            "old": {"$ref": "#/definitions/Old"},
+            "again": {"$ref": "#"},
+        },
+        "definitions": {"Old": {"enum": ["x"]}},
+    }
+    find = ToolDefinition(name="find", description="", parameters=parameters)
+    given = {"ids": [1], "first": 2, "old": "x", "again": {"first": 3}}
+    tools = [find, ResultSchema(int).tool()]
+    dialects = [JsonDialect(tools, Profile(union_at_root=joined)) for joined in (True, False)]
+
+    for dialect in (*dialects, JsonDialect([find], Profile())):
+        fits = jsonschema_rs.validator_for(turn_schema(dialect, only_resolve=False)).is_valid
+        assert fits({"tool": "find", "args": given})
+        for wrong in ({"first": "x"}, {"old": "y"}, {"again": {"first": "x"}}):
+            assert not fits({"tool": "find", "args": {**given, **wrong}})
 
 
 def test_data_that_looks_like_a_reference_stays_as_it_is() -> None:
@@ -94,9 +118,15 @@ def test_parameters_are_described_in_a_line_each() -> None:
                 "many": {"type": "array", "items": {"type": "string"}},
                 "either": {"anyOf": [{"type": "string"}, {"type": "null"}]},
                 "open": {"type": "object"},
-                "near": {"type": "object", "properties": {"x": {"type": "number"}}},
+                "near": {
+                    "type": "object",
+                    "properties": {"x": {"type": "number"}, "y": {"type": ["integer", "null"]}},
+                    "required": ["x"],
+                },
                 "item": {"$ref": "#/$defs/Item", "description": "which one"},
                 "any": {},
+                "all": True,
+                "some": {"type": "array", "items": True},
             },
             "required": ["mode"],
             "$defs": {"Item": {"type": "string"}},
@@ -107,8 +137,11 @@ def test_parameters_are_described_in_a_line_each() -> None:
     assert text.startswith("Do it.\n")
     assert (
         '- find(mode: "a" | "b", fixed?: 1, many?: [string, …], either?: string | null, '
-        "open?: object, near?: {x: number}, item?: Item, any?: any): Find it.\n"
+        "open?: object, near?: {x: number, y?: integer | null}, item?: Item, any?: any, "
+        "all?: any, some?: [any, …]): Find it.\n"
         "    item: which one\n"
+        "    Item = string\n"
     ) in text
     assert "- resolve(items: [Item, …], best?: Item | null): Submit" in text
+    assert text.endswith("\n    Item = {name: string, kind: string}")
     assert msgspec.json.encode(text)

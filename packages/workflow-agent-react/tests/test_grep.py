@@ -42,6 +42,7 @@ TEXT = "".join(f"{line}\n" for line in LINES).encode()
         "a++b",
         "[[:alpha:]]",
         r"\<foo",
+        r"\b{start}",
         "-v",
         r"\u0062",
     ],
@@ -106,6 +107,9 @@ PATTERNS = st.lists(
             "[",
             "]",
             "{",
+            "(?i)k",
+            r"\W",
+            r"\S",
         ]
     ),
     min_size=1,
@@ -116,8 +120,11 @@ PATTERNS = st.lists(
 @needs_ripgrep
 @given(
     pattern=PATTERNS,
-    lines=st.lists(st.text("abx1é. -#\t\r", max_size=8), min_size=1, max_size=5),
+    lines=st.lists(st.text("abx1é²\u0301\u212a\x1c. -#\t\r", max_size=8), min_size=1, max_size=5),
 )
+@example(pattern=r"a\b", lines=["a²"])
+@example(pattern=r"^\w*$", lines=["e\u0301"])
+@example(pattern=r"a\sb", lines=["a\x1cb"])
 @example(pattern="[a[ab]]", lines=["a"])
 @example(pattern="[]a[b]]", lines=["a", "b]", "]]"])
 @settings(max_examples=60)

@@ -103,7 +103,7 @@ class Refunds:
             return f"paid {amount}"
 
         @tool(effect=Effect.READ)
-        async def look(order: int) -> str:
+        async def look(order: int, note: str = "") -> str:
             """Look up an order."""
             await anyio.lowlevel.checkpoint()
             self.looks += 1
@@ -467,7 +467,21 @@ async def test_guards_are_not_asked_about_calls_that_can_not_run() -> None:
     ]
     desk = Desk(replies, [watch])
     assert await desk.sit() == "ok"
-    assert seen == ['look {"order": []}', 'look {"order": 1}', 'resolve {"value": "ok"}']
+    assert seen == ['look {"order": 1}', 'resolve {"value": "ok"}']
+
+
+@pytest.mark.parametrize("amount", ["500", "[500]", None, []])
+async def test_what_a_tool_would_read_otherwise_than_it_is_written_is_not_run_under_guards(
+    amount: object,
+) -> None:
+    replies = [call("refund", amount=amount), call("refund", amount=5), resolve("ok")]
+    desk = Desk(replies, [no_large_ones])  # which compares the amount with a number
+
+    assert await desk.sit() == "ok"
+    assert desk.refunds.done == [5]
+    (told, _) = [m["content"] for m in desk.requests[-1]["messages"] if m["role"] == "tool"]
+    assert told.startswith("Error: the arguments don't fit the tool's parameters:\n$.amount: ")
+    assert told.endswith("; the parameters are amount: integer")
 
 
 async def test_observers_hear_of_refused_calls() -> None:
@@ -476,6 +490,17 @@ async def test_observers_hear_of_refused_calls() -> None:
 
     finished = [each for each in desk.journal.events if isinstance(each, ToolFinished)]
     assert [(each.name, each.ok) for each in finished] == [("refund", False), ("resolve", True)]
+
+
+async def test_history_holds_the_arguments_that_guards_saw() -> None:
+    seen: list[object] = []
+
+    def watch(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        seen.extend([each.arguments for each in call.history.calls] or [call.arguments])
+        return Allow()
+
+    assert await Desk([call("look", order=1, note=None), resolve("ok")], [watch]).sit() == "ok"
+    assert seen == [{"order": 1}, {"order": 1}]
 
 
 async def test_history_holds_what_ran_and_what_the_tool_said_without_the_person_s_words() -> None:

@@ -1,6 +1,7 @@
 """The loop through `create_react_adapter`, on a scripted model whose requests must be valid."""
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -85,6 +86,7 @@ class Tools:
         definition("ask"),
         definition("poll", pollable=True),
         definition("expire"),
+        definition("quit"),
     )
 
     async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
@@ -98,6 +100,8 @@ class Tools:
                     raise RuntimeError("bang")
                 case "expire":
                     raise TimeoutError("the tool's own")
+                case "quit":
+                    sys.exit(2)
                 case "slow":
                     await anyio.sleep_forever()
                 case "long":
@@ -256,6 +260,7 @@ async def test_plain_text_is_kept_and_answered_with_a_reminder() -> None:
         (say(None, function("add", "[1]")), "must be a JSON object, not an array; the parameters"),
         (call("boom"), "Error: RuntimeError: bang"),
         (call("slow"), "Error: slow took longer than 0.05 s"),
+        (call("quit"), "Error: SystemExit: 2"),
         (call("expire"), "Error: TimeoutError: the tool's own"),
         (call("resolve", answer="x"), "mend it and resolve again:\n$.answer: "),
         (say(None, function("resolve", "{oops")), "not one valid JSON object"),
@@ -312,6 +317,15 @@ async def test_neighbouring_reads_run_together_and_others_one_by_one() -> None:
 
     one_by_one = await run([say(None, *[function("note", a=n) for n in range(3)]), RESOLVE])
     assert one_by_one.tools.most_at_once == 1
+
+
+async def test_a_great_many_reads_run_a_few_at_a_time() -> None:
+    tools = Tools(wait_for=16)
+    reads = [function("read", a=n, id=f"k{n}") for n in range(40)]
+    ran = await run([say(None, *reads), RESOLVE], tools=tools)
+
+    assert tools.most_at_once == 16
+    assert ran.told() == [str(n) for n in range(40)]
 
 
 async def test_a_question_to_a_person_is_no_result_and_suspends_the_role() -> None:
@@ -372,6 +386,17 @@ async def test_going_in_circles_is_told_once_and_then_ends_the_role(series: list
     told = [m.data["content"] or "" for m in error.value.messages]
     assert sum("You have done this three times" in each for each in told) == 1
     assert error.value.rounds <= 9
+
+
+async def test_a_model_that_repeats_itself_in_one_reply_is_told_before_it_is_ended() -> None:
+    many = say(None, *[function("add", a=1, id=f"k{n}") for n in range(6)])
+    ran = await run([many, RESOLVE])
+
+    assert ran.value == Result(42)
+    assert "You have done this three times" in ran.told()[-1]
+    with pytest.raises(NoProgress) as error:
+        await run([many, call("add", a=1)])
+    assert error.value.rounds == 2
 
 
 async def test_polling_and_repeating_after_a_change_are_no_circles() -> None:
@@ -587,6 +612,12 @@ async def test_an_agent_in_the_json_dialect_gives_its_text_by_resolve() -> None:
 async def test_the_json_dialect_knows_the_other_names_of_its_keys() -> None:
     other = say('{"name": "add", "arguments": {"a": 3}}')
     ran = await run([other, turn("resolve", answer=42)], dialect="json")
+    assert ran.tools.ran == ['add({"a":3})']
+
+
+async def test_a_whole_object_in_the_json_dialect_counts_though_the_limit_came_after() -> None:
+    padded = say('{"tool": "add", "args": {"a": 3}}' + " \n" * 9, finish="length")
+    ran = await run([padded, turn("resolve", answer=42)], dialect="json")
     assert ran.tools.ran == ['add({"a":3})']
 
 

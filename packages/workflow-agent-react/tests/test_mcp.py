@@ -42,6 +42,11 @@ def add(a: int, b: int) -> str:
     "Add two numbers."
     return str(a + b)
 
+@server.tool()
+def shelf_add(a: int) -> str:
+    "Another one."
+    return f"other {a}"
+
 @server.tool(annotations=ToolAnnotations(idempotentHint=True))
 def fail() -> str:
     "Fail."
@@ -91,9 +96,10 @@ async def test_an_exception_of_the_block_leaves_it_as_itself() -> None:
     with anyio.fail_after(30), pytest.raises(Suspended, match="wait"):
         async with open_mcp(TIME):
             raise Suspended("wait")
-    with anyio.fail_after(30), pytest.raises(LookupError, match="mine"):
+    with anyio.fail_after(30), pytest.raises(LookupError, match="mine") as caught:
         async with open_mcp(TIME):
-            raise LookupError("mine")
+            raise LookupError("mine") from KeyError("its cause")
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.fixture
@@ -126,9 +132,11 @@ async def test_a_server_is_used_over_http_and_its_hints_are_believed_if_told_so(
         async with open_mcp(McpServer(url=shelf, trust_hints=True)) as tools:
             assert {tool.name: tool.effect for tool in tools.tools} == {
                 "shelf_add": Effect.READ,
+                "shelf_add_2": Effect.UNSAFE,
                 "fail": Effect.REPEATABLE,
             }
             assert await run(tools, "shelf_add", a=40, b=2) == "42"
+            assert await run(tools, "shelf_add_2", a=40) == "other 40"
             with pytest.raises(ToolError, match="Error executing tool fail"):
                 await run(tools, "fail")
 

@@ -17,12 +17,15 @@ def test_titles_and_references_are_resolved_and_names_of_fields_are_kept() -> No
         "$defs": {
             "A": {"title": "A", "properties": {"title": {"title": "Title", "type": "string"},
                                                "b": {"anyOf": [{"$ref": "#/$defs/B"}, {}]}}},
-            "B": {"title": "B", "enum": ["title"]},
+            "B": {"title": "B", "enum": ["title"], "default": {"title": "of a book"}},
         },
     }  # fmt: skip
 
     assert plain_schema(schema) == {
-        "properties": {"title": {"type": "string"}, "b": {"anyOf": [{"enum": ["title"]}, {}]}}
+        "properties": {
+            "title": {"type": "string"},
+            "b": {"anyOf": [{"enum": ["title"], "default": {"title": "of a book"}}, {}]},
+        }
     }
 
 

@@ -1,5 +1,6 @@
 """Long results: cut for the model, whole in the record, read on by `read_result`."""
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,6 +93,9 @@ async def test_a_cut_result_can_be_read_to_its_end() -> None:
     assert WORDS.endswith(tail)
     assert pages[-1].endswith("this is the end]")
     assert journal.records["tool/0/0"].text == WORDS  # whole, once
+    described = requests[0]["tools"][1]["function"]["description"]
+    assert described == "Read on in a result that was cut: 1000 characters from offset."
+    assert len(pages[0].rpartition("\n")[0]) == 1000
     assert [key for key in journal.records if key.startswith("tool/")] == ["tool/0/0"]
 
 
@@ -169,6 +173,28 @@ async def test_an_error_is_cut_as_well() -> None:
     (text,) = results((await run([call("fail")], fail, max_result_chars=500))[-1])
     assert text.startswith("Error: RuntimeError: word0")
     assert len(text) < 700
+
+
+async def test_a_result_or_error_that_is_no_text_or_enormous_is_told_all_the_same() -> None:
+    @tool(effect=Effect.READ)
+    def names() -> str:
+        """Name a file whose name is no UTF-8."""
+        return os.fsdecode(b"caf\xe9")
+
+    @tool(effect=Effect.READ)
+    def fail() -> str:
+        """Fail with it."""
+        raise RuntimeError("caf\udce9" * 1_000_000)
+
+    journal = Recording()
+    both = Toolset.combine(names, fail)
+    requests = await run([call("names"), call("fail")], both, journal)
+
+    text, error = results(requests[-1])
+    assert text == "caf\\udce9"
+    assert error.startswith("Error: RuntimeError: caf\\udce9caf")
+    assert len(journal.records["tool/1/0"].text) < MAX_KEPT_CHARS + 100
+    assert msgspec.json.encode(list(journal.records.values()))
 
 
 async def test_reading_on_does_not_count_as_a_circle_while_the_offset_moves() -> None:

@@ -96,8 +96,7 @@ async def test_home_folders_and_password_files_are_hidden(tmp_path: Path, home: 
 
     assert "sk-secret" not in text
     assert home.name not in text.partition("/tmp:")[2]
-    assert "root:*" not in text
-    assert "root:x" not in text
+    assert "\nroot:" not in f"\n{text}"  # a line of /etc/shadow
 
 
 @needs_sandbox
@@ -143,12 +142,11 @@ async def test_other_processes_are_not_seen_and_the_mounts_cannot_be_changed(
 ) -> None:
     text = await output(
         tmp_path,
-        f"test -e /proc/{os.getpid()}/environ && ls /proc | grep -c '^[0-9]'; "
-        "mount -o remount,rw / 2>/dev/null && echo changed; "
+        "cat /proc/[0-9]*/comm; mount -o remount,rw / 2>/dev/null && echo changed; "
         "umount /tmp 2>/dev/null && echo changed",
     )
 
-    assert "changed" not in text
+    assert set(text.partition("[exit code")[0].split()) <= {"bwrap", "sh", "cat"}
 
 
 @needs_sandbox

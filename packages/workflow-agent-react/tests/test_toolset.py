@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,6 +107,18 @@ async def test_an_async_function_runs_where_it_is_called() -> None:
     assert await run(anything, "here") == threading.current_thread().name
 
 
+async def test_an_async_function_that_looks_like_a_plain_one_is_awaited() -> None:
+    async def double(number: int) -> int:
+        await anyio.lowlevel.checkpoint()
+        return 2 * number
+
+    @functools.wraps(double)
+    def logged(**arguments: int) -> object:
+        return double(**arguments)
+
+    assert await run(tool(logged), "double", number=21) == "42"
+
+
 async def test_the_thread_is_given_and_not_offered() -> None:
     @tool
     def folder(name: str, *, thread: ThreadContext) -> str:
@@ -210,6 +223,13 @@ async def test_null_for_an_optional_parameter_means_its_default() -> None:
     assert await run(weather, "weather", city="Rome", days=None) == "Rome: sun for 1"
     with pytest.raises(BadArguments, match="parameter 'city'"):
         await run(weather, "weather", city=None)
+
+    @tool
+    def stop(after: int | None = 5) -> object:
+        return [after]
+
+    assert await run(stop, "stop", after=None) == "[null]"  # a value of its own
+    assert await run(stop, "stop") == "[5]"
 
 
 class Endless(msgspec.Struct):

@@ -70,6 +70,24 @@ def test_what_is_ignored_is_what_git_ignores(tmp_path: Path) -> None:
     assert files == set(listed.rstrip("\0").split("\0"))
 
 
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        (b"\xef\xbb\xbf*.log\n", ["b.txt"]),
+        (b"*.log\r\n*.txt\r\n", []),
+        ("x\x0cy\u2028b.txt\n*.log".encode(), ["b.txt"]),
+        (b"#".ljust(64 * 1024 - 2, b"x") + b"\n*.log\n", ["a.log", "b.txt"]),
+    ],
+)
+def test_rules_are_lines_as_git_has_them_and_none_is_cut(
+    tmp_path: Path, rules: bytes, kept: list[str]
+) -> None:
+    make(tmp_path, "a.log", "b.txt")
+    (tmp_path / ".gitignore").write_bytes(rules)
+
+    assert seen(tmp_path) == [".gitignore", *kept]
+
+
 def test_an_ignored_folder_is_shown_when_it_is_asked_for(tmp_path: Path) -> None:
     make(tmp_path, "dist/a.js", "dist/b.map", "dist/sub/c.js")
     (tmp_path / ".gitignore").write_text("dist/\n*.js\n")

@@ -19,7 +19,7 @@ from workflow_agent_react._xml_call import (
     without_tags,
 )
 
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,20}", fullmatch=True)
+names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,20}", fullmatch=True)
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -106,6 +106,7 @@ def test_a_closing_tag_may_be_cut_anywhere(closing: str) -> None:
         (r'"\u003c\u00e9\x41"', "<éA"),
         (r'"\ud83d\ude00"', "😀"),
         (r'"\u12"', r"\u12"),
+        (r'"a\ud83d"', "a\ufffd"),
         ('"a) </action> <b> [(\'"', "a) </action> <b> [('"),
         ('"two\nlines"', "two\nlines"),
         ('"""a "quoted" word\n"""', 'a "quoted" word\n'),
@@ -114,6 +115,9 @@ def test_a_closing_tag_may_be_cut_anywhere(closing: str) -> None:
         ('""', ""),
         ('""""""', ""),
         ("12", 12),
+        ("0", 0),
+        ("-0.5", -0.5),
+        ("02134", "02134"),
         ("-1.5e3", -1500.0),
         ("[1, 'a', [true, None],]", [1, "a", [True, None]]),
         ("(1, 2)", [1, 2]),

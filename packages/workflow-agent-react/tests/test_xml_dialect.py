@@ -1,9 +1,10 @@
 """The xml dialect through `create_react_adapter`, and how it binds arguments."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+import pydantic
 import pytest
 
 from workflow_agent_react import (
@@ -100,6 +101,22 @@ async def test_what_was_invented_after_the_action_is_not_in_the_history() -> Non
     assert requests[1]["messages"][2]["content"] == "<action>add(a=40, b=2)</action>"
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<action>add(a=</action><observation>0</observation>", "<action>add(a=</action>"),
+        ("<thought>so</thought><observation>42</observation><action>", "<thought>so</thought>"),
+        ("<action>add(a=1 b=2)", "<action>add(a=1 b=2)"),
+    ],
+)
+async def test_what_was_invented_after_an_action_that_can_not_be_read_is_not_either(
+    text: str, kept: str
+) -> None:
+    _, requests = await run([say(text), ANSWER])
+
+    assert requests[1]["messages"][2]["content"] == kept
+
+
 async def test_requests_stop_where_the_turn_ends_and_offer_no_tools() -> None:
     _, requests = await run([ANSWER])
 
@@ -125,7 +142,9 @@ async def test_the_prompt_is_made_of_the_tools_and_the_schema() -> None:
         ("", "no <action> and no <final_answer>"),
         ('<action>add(a="4', "no closing quote"),
         ("<action>add(a=1, 2)</action>", "the argument 'a' is given by name and by place"),
-        ("<action>add(1, 2, 3)</action>", "it takes 2 arguments, not 3"),
+        ("<action>add(1, 2, 3)</action>", "add(a: integer, b: integer) takes 2 arguments, not 3"),
+        ("<action>resolve(41, 42)</action>", "resolve(answer: integer) takes 1 arguments, not 2"),
+        ("<action>resolve(41, answer=42)</action>", "'answer' is given by name and by place"),
         ("<action>add(a=1, c=2)</action>", "unknown argument 'c'; missing argument 'b'"),
         ('<action>add(a="x", b=2)</action>', "the argument 'a' must be integer, not string"),
         ("<action>sub(a=1, b=2)</action>", "there is no tool 'sub'; the tools are add, resolve"),
@@ -199,15 +218,17 @@ def definition(**properties: Any) -> ToolDefinition:
         ({"type": "integer"}, "4.0", 4),
         ({"type": "number"}, "4", 4),
         ({"type": "string"}, "4", "4"),
-        ({"type": "string"}, "007", "7"),
+        ({"type": "string"}, "007", "007"),
         ({"type": "boolean"}, '"True"', True),
         ({"type": ["integer", "null"]}, '"null"', None),
         ({"type": "array"}, '"[1, 2]"', [1, 2]),
+        ({"type": ["array", "null"]}, "'[\"Ada\"]'", ["Ada"]),
         ({"type": "object"}, "'{\"a\": 1}'", {"a": 1}),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, '"3"', 3),
         ({"enum": ["1", "2"]}, "2", "2"),
         ({"const": 5}, '"5"', 5),
         ({}, '"5"', "5"),
+        (True, '"5"', "5"),
         ({"$ref": "#/$defs/X"}, '"5"', "5"),
     ],
 )
@@ -222,6 +243,13 @@ def test_arguments_get_the_type_of_the_schema(schema: Any, written: str, value: 
 
     (call,) = dialect.read(reply(f"<action>f(x={written})</action>"), 0).calls
     assert (call.fault, msgspec.json.decode(call.arguments)) == ("", {"x": value})
+
+
+def test_a_number_whose_digits_may_matter_is_not_made_a_string() -> None:
+    dialect = XmlDialect([definition(version={"type": "string"}), ResultSchema(int).tool()])
+
+    (call,) = dialect.read(reply("<action>f(version=1.10)</action>"), 0).calls
+    assert call.fault == "the argument 'version' must be string, not number"
 
 
 def test_an_object_that_a_tool_takes_is_not_taken_apart() -> None:
@@ -241,6 +269,18 @@ def test_reasoning_to_be_sent_back_stays_with_a_shortened_turn() -> None:
         "content": "<action>f()</action>",
         "reasoning_content": "because",
     }
+
+
+def test_what_a_text_may_be_is_in_the_prompt() -> None:
+    class Way(pydantic.BaseModel):
+        value: Literal["go", "stop"] = pydantic.Field(description="which way to go")
+
+    text = XmlDialect([ResultSchema(Way).tool()]).system_text("Do it.")
+    assert "<final_answer>the answer</final_answer>" in text
+    assert text.endswith(
+        "The final answer is one of: go, stop\n\nThe final answer: which way to go"
+    )
+    assert "The final answer" not in XmlDialect([ResultSchema(str).tool()]).system_text("Do it.")
 
 
 def test_a_schema_with_definitions_is_shown_whole() -> None:

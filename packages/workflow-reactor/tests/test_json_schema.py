@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from workflow_reactor import map_schemas
+import pytest
+
+from workflow_reactor import find_schema, map_schemas
 
 
 def test_schemas_are_mapped_and_names_and_data_are_not() -> None:
@@ -23,3 +25,25 @@ def test_schemas_are_mapped_and_names_and_data_are_not() -> None:
         "properties": {"default": {"seen": data}, "enum": {"seen": {"enum": [data]}}},
         "items": [{"seen": data}, True],
     }
+
+
+@pytest.mark.parametrize(
+    ("ref", "found"),
+    [
+        ("#/$defs/a~1b", {"type": "integer"}),
+        ("#/properties/list/prefixItems/0", {"type": "string"}),
+        ("#/properties/list/prefixItems/1", None),
+        ("#/properties/list/prefixItems", None),
+        ("#/properties/missing/items", None),
+        ("#anchor", None),
+        ("other.json#/$defs/x", None),
+    ],
+)
+def test_a_reference_is_found_where_it_leads_in_the_schema_itself(ref: str, found: object) -> None:
+    schema: dict[str, Any] = {
+        "$defs": {"a/b": {"type": "integer"}},
+        "properties": {"list": {"prefixItems": [{"type": "string"}]}},
+    }
+
+    assert find_schema(schema, ref) == found
+    assert find_schema(schema, "#") is schema

@@ -99,7 +99,7 @@ class Gate(msgspec.Struct, frozen=True):
         if call.fault:  # whose words are for a model
             return replace(call, fault=f"{arguments[:200]!r} is not one JSON object")
         if name != RESOLVE:
-            return self.tools[name].receive_from_person(call)
+            return self.tools[name].receive_strictly(call)
         try:
             self.result.read_call(call)
         except SchemaMismatch as misfit:

@@ -15,6 +15,9 @@ from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 
 T = TypeVar("T")
 
+MAX_AT_ONCE = 16
+"""So many reads of a reply run together; a search may be a process and some megabytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resolved(Generic[T]):
@@ -130,11 +133,13 @@ class CallRunner(Generic[T]):
         if len(calls) == 1:
             return [await self.invoker.carry_out(calls[0], places[0], verdicts[0])]
         results: dict[int, ToolResult | Suspended] = {}
+        limiter = anyio.CapacityLimiter(MAX_AT_ONCE)
 
         async def run(index: int) -> None:
-            results[index] = await self.invoker.carry_out(
-                calls[index], places[index], verdicts[index]
-            )
+            async with limiter:
+                results[index] = await self.invoker.carry_out(
+                    calls[index], places[index], verdicts[index]
+                )
 
         try:
             async with anyio.create_task_group() as group:

@@ -7,6 +7,7 @@ write one constrained object a turn, which models too small for tool calls manag
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
@@ -26,12 +27,16 @@ from workflow_reactor import (
     ToolDefinition,
     assistant,
     find_json,
+    find_schema,
     make_call,
     map_schemas,
     response_format,
     tool_result,
     user,
 )
+
+_DEFINITION = re.compile(r"#/((\$defs|definitions)/)?")
+_NOT_IN_A_NAME = re.compile(r"[^\w.-]")
 
 MAX_TASK_CHARS = 300
 MAX_REPEATS = 3
@@ -182,18 +187,17 @@ class JsonDialect:
         message = text_message(reply)
         if reply.tool_calls:  # an endpoint that finds calls in text took it for one of its own
             return Turn(message, reply.tool_calls[:1])
+        try:
+            value = msgspec.json.decode(find_json(reply.text))
+        except NotOneValue as error:
+            problem = str(error)
+        else:
+            call = json_call(value, round)
+            if call is not None:
+                return Turn(message, (call,))
+            problem = 'it needs the keys "tool" and "args"'
         if reply.finish == "length":
             problem = "it was cut off at the output limit; write a shorter one"
-        else:
-            try:
-                value = msgspec.json.decode(find_json(reply.text))
-            except NotOneValue as error:
-                problem = str(error)
-            else:
-                call = json_call(value, round)
-                if call is not None:
-                    return Turn(message, (call,))
-                problem = 'it needs the keys "tool" and "args"'
         return Turn(
             message,
             (),
@@ -265,28 +269,40 @@ def json_call(value: object, round: int) -> ToolCall | None:
 
 
 def _turn_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
-    """One branch a tool, its name a constant; definitions go to the root under the tool's name."""
+    """One branch a tool, its name a constant; what is referred to goes to the root."""
     definitions: JsonObject = {}
-    branches: list[JsonObject] = []
-    for tool in tools:
-        parameters = _renamed_refs(tool.parameters, tool.name)
-        for name, definition in parameters.pop("$defs", {}).items():
-            definitions[f"{tool.name}.{name}"] = definition
-        branches.append(
-            {
-                "type": "object",
-                "properties": {"tool": {"const": tool.name}, "args": parameters},
-                "required": ["tool", "args"],
-                "additionalProperties": False,
-            }
-        )
+    branches: list[JsonObject] = [
+        {
+            "type": "object",
+            "properties": {"tool": {"const": tool.name}, "args": _moved(tool, definitions)},
+            "required": ["tool", "args"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
     schema: JsonObject = {"anyOf": branches} if len(branches) > 1 else branches[0]
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _renamed_refs(schema: JsonObject, tool: str) -> JsonObject:
-    renamed = map_schemas(schema, lambda below: _renamed_refs(below, tool))
-    ref = schema.get("$ref")
-    if isinstance(ref, str) and ref.startswith("#/$defs/"):
-        renamed["$ref"] = f"#/$defs/{tool}.{ref.removeprefix('#/$defs/')}"
-    return renamed
+def _moved(tool: ToolDefinition, definitions: JsonObject) -> JsonObject:
+    """A tool's parameters for another place.
+
+    Args:
+        definitions: gets what they refer to, of whatever kind: MCP servers write
+            `#/properties/…`, too. The names begin with the tool's.
+    """
+
+    def moved(node: JsonObject) -> JsonObject:
+        kept = {key: each for key, each in node.items() if key not in {"$defs", "definitions"}}
+        node = map_schemas(kept, moved)
+        ref = node.get("$ref")
+        target = find_schema(tool.parameters, ref) if isinstance(ref, str) else None
+        if isinstance(ref, str) and target is not None:
+            name = f"{tool.name}.{_NOT_IN_A_NAME.sub('.', _DEFINITION.sub('', ref))}"
+            node["$ref"] = f"#/$defs/{name}"
+            if name not in definitions:
+                definitions[name] = {}  # it may contain itself
+                definitions[name] = moved(target)
+        return node
+
+    return moved(tool.parameters)

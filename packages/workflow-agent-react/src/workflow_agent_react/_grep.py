@@ -34,9 +34,16 @@ for number, line in enumerate(sys.stdin.buffer.read().decode().split("\\n")[:-1]
 """
 
 # What Python and Rust both accept but understand differently: possessive quantifiers, word
-# boundaries written \< and \>, flags that only look alike, sets in sets, and an end of line before
-# a beginning of one, which only Python finds on an empty line.
-_UNLIKE = re.compile(r"[*+?}]\+|\\[<>]|\(\?[a-zA-Z-]*[xLau]|\[\^?\]?[^\]]*\[|--|&&|~~|\|\||\$.*\^")
+# boundaries written \< and \> or \b{start}, flags that only look alike, sets in sets, and an end of
+# line before a beginning of one, which only Python finds on an empty line.
+_UNLIKE = re.compile(
+    r"[*+?}]\+|\\(?:[<>]|[bB]\{)|\(\?[a-zA-Z-]*[xLau]|\[\^?\]?[^\]]*\[|--|&&|~~|\|\||\$.*\^"
+)
+
+# What the two see alike in plain ASCII only: to Python the sign in "km²" belongs to a word and a
+# combining accent doesn't, to Rust it is the other way round; of cases they have different lists.
+_BY_CLASS = re.compile(r"\\[bBsSwW]|\(\?[a-zA-Z-]*i")
+_SPACES = b"\x1c\x1d\x1e\x1f"  # to Python
 
 
 def grep_for(pattern: str, *, literal: bool, ripgrep: bool = True) -> Grep:
@@ -105,11 +112,12 @@ class _Process:
     def __init__(self, pattern: str, rg: str | None) -> None:
         self._pattern = pattern
         self._rg = rg
+        self._by_class = _BY_CLASS.search(pattern) is not None
 
     async def __call__(self, text: bytes | bytearray) -> list[Hit]:
         if not text:
             return []
-        if self._rg is not None:
+        if self._rg is not None and (not self._by_class or _is_plain(text)):
             command = [self._rg, *_RG_OPTIONS, f"--regexp={self._pattern}", "-"]
             code, output = await _run(command, text)
             if code in {0, 1}:
@@ -120,6 +128,10 @@ class _Process:
         if code != 0:
             raise ToolError(f"the pattern {self._pattern!r} could not be used; try a simpler one")
         return await to_thread.run_sync(_hits, output)
+
+
+def _is_plain(text: bytes | bytearray) -> bool:
+    return text.isascii() and not any(sign in text for sign in _SPACES)
 
 
 _RG_OPTIONS = (

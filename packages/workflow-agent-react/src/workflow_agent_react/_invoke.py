@@ -54,14 +54,18 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             return ToolResult(False, _unknown_tool(call.name, self.tools))
         received = call if call.name == RESOLVE else tool.receive(call)
         if received.fault:
-            words = parameter_words(tool) or "none"
-            return ToolResult(False, f"{received.fault}; the parameters are {words}")
+            return _misfit(tool, received)
         if self.guard is None or call.name == READ_RESULT:
             return Permit(received)
         try:
             return await self._recorded(call, place)
         except _NotRecorded:
             pass
+        if call.name != RESOLVE:
+            # A handler that reads "500" as 500 would run what no guard has seen.
+            received = tool.receive_strictly(call)
+            if received.fault:
+                return _misfit(tool, received)
         history = CallHistory(tuple(self._past))
         gate = Gate(self.guard, self.tools, self.ctx, self.result)
         return await gate.check(received, place, history)
@@ -89,7 +93,9 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     def remember(self, call: ToolCall, result: ToolResult) -> None:
         """Put a call into the history that guards see."""
         if self.guard is not None:
-            ran_with = result.changed_arguments or call.arguments
+            tool = self.tools.get(call.name)
+            received = tool.receive(call) if tool is not None else call
+            ran_with = result.changed_arguments or received.arguments
             arguments = msgspec.json.decode(ran_with, type=JsonObject)
             self._past.append(
                 PastCall(name=call.name, arguments=arguments, ok=result.ok, text=result.text)
@@ -175,13 +181,19 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         try:
             with anyio.move_on_after(tool.timeout_s):
                 result = ToolResult(True, bounded(await self.handler(call, self.ctx)))
-        except Exception as error:  # a tool may raise anything; the model is told
+        # A tool may raise anything; the model is told. A command's code may call sys.exit.
+        except (Exception, SystemExit) as error:
             suspended = _suspension_in(error)
             if suspended is not None:
                 raise suspended from error
-            result = ToolResult(False, _words(error))
+            result = ToolResult(False, bounded(_words(error)))
         changed = call.arguments if permit.changed else ""
         return ToolResult(result.ok, result.text, changed, permit.note)
+
+
+def _misfit(tool: ToolDefinition, received: ToolCall) -> ToolResult:
+    words = parameter_words(tool) or "none"
+    return ToolResult(False, f"{received.fault}; the parameters are {words}")
 
 
 def _digest(call: ToolCall) -> str:
@@ -189,7 +201,7 @@ def _digest(call: ToolCall) -> str:
     return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
 
 
-def _suspension_in(error: Exception) -> Suspended | None:
+def _suspension_in(error: Exception | SystemExit) -> Suspended | None:
     """The question to a person inside a group, where the tool asked it in a task of its own."""
     if isinstance(error, ExceptionGroup):
         members = cast("ExceptionGroup[Exception]", error).exceptions
@@ -197,7 +209,7 @@ def _suspension_in(error: Exception) -> Suspended | None:
     return error if isinstance(error, Suspended) else None
 
 
-def _words(error: Exception) -> str:
+def _words(error: Exception | SystemExit) -> str:
     """A `WorkflowError` is written for its reader; of others the type says half of it."""
     text = str(error)
     return text if isinstance(error, WorkflowError) and text else f"{type(error).__name__}: {text}"

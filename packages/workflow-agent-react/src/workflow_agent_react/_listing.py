@@ -17,7 +17,7 @@ MAX_DEPTH = 20
 
 
 def list_files(workspace: Workspace, path: str = ".", *, depth: int = DEFAULT_DEPTH) -> str:
-    """The paths below a folder, sorted; folders end in `/`, links say where they lead.
+    """The paths below a folder, sorted; folders end in `/`, links are told as links.
 
     A small tree is shown to the default depth at least. The upper levels are listed before the
     lower ones are begun, so a large tree is cut below.

@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,7 +68,7 @@ async def open_mcp(server: McpServer) -> AsyncGenerator[Toolset]:
     except Exception as error:
         single = _single(error)
         if connected or isinstance(single, WorkflowError):
-            raise single from None
+            raise single from single.__cause__
         raise McpError(server, f"{type(single).__name__}: {single}") from error
 
 
@@ -102,7 +103,9 @@ async def _tools(client: Any) -> list[Any]:
 
 
 def _toolset(server: McpServer, client: Any, tools: Sequence[Any]) -> Toolset:
-    names = {_NOT_IN_A_NAME.sub("_", tool.name)[:64]: tool for tool in tools}
+    names: dict[str, Any] = {}
+    for tool in tools:
+        names[_free_name(tool.name, names)] = tool
     definitions = tuple(
         ToolDefinition(
             name=name,
@@ -114,6 +117,13 @@ def _toolset(server: McpServer, client: Any, tools: Sequence[Any]) -> Toolset:
         for name, tool in names.items()
     )
     return Toolset(definitions, _Remote(client, {name: tool.name for name, tool in names.items()}))
+
+
+def _free_name(wanted: str, taken: Collection[str]) -> str:
+    """A name that a tool may have, with a number if another one has it: `a.b` beside `a_b`."""
+    name = _NOT_IN_A_NAME.sub("_", wanted)[:64]
+    numbered = (f"{name[:60]}_{number}" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)
 
 
 def _effect(hints: Any) -> Effect:

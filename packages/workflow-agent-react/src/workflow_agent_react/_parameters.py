@@ -24,6 +24,7 @@ from workflow_protocol import (
     ThreadContext,
     schema_of,
 )
+from workflow_reactor import map_schemas
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,14 +70,15 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         values: dict[str, Any] = {}
         for item in self.offered.values():
             data = raw.get(item.name)
-            if data is None or (not item.required and bytes(data) == b"null"):
+            if data is None:
                 if item.required:
                     faults.append(f"missing parameter {item.name!r}")
                 continue
             try:
                 values[item.name] = _validate(item.schema, bytes(data))
             except SchemaMismatch as misfit:
-                faults += [_fault_text(item.name, str(fault)) for fault in misfit.faults]
+                if item.required or bytes(data) != b"null":  # which then means the default
+                    faults += [_fault_text(item.name, str(fault)) for fault in misfit.faults]
         if faults:
             raise BadArguments(faults, self.lines())
         return values
@@ -136,28 +138,15 @@ def plain_schema(schema: JsonObject) -> JsonObject:
     """
     definitions = cast("JsonObject", schema.get("$defs", {}))
 
-    def plain(node: Any, open_refs: frozenset[str] = frozenset()) -> Any:
-        if isinstance(node, list):
-            return [plain(item, open_refs) for item in cast("list[Any]", node)]
-        if not isinstance(node, dict):
-            return node
-        node = cast("JsonObject", node)
+    def plain(node: JsonObject, open_refs: frozenset[str] = frozenset()) -> JsonObject:
+        kept = {key: each for key, each in node.items() if key not in {"$defs", "$ref", "title"}}
         ref = node.get("$ref")
-        if isinstance(ref, str):
-            if ref in open_refs:
-                raise RecursionError(f"{ref!r} contains itself")
-            rest = {key: value for key, value in node.items() if key != "$ref"}
-            target = cast("JsonObject", definitions[ref.rpartition("/")[2]])
-            return plain(target | rest, open_refs | {ref})
-        return {
-            key: _each(value, open_refs) if key == "properties" else plain(value, open_refs)
-            for key, value in node.items()
-            if key not in {"$defs", "title"}
-        }
-
-    def _each(properties: Any, open_refs: frozenset[str]) -> Any:
-        # Names of properties are not keywords: a field may well be called "title".
-        return {name: plain(item, open_refs) for name, item in properties.items()}
+        if not isinstance(ref, str):
+            return map_schemas(kept, lambda below: plain(below, open_refs))
+        if ref in open_refs:
+            raise RecursionError(f"{ref!r} contains itself")
+        target = cast("JsonObject", definitions[ref.rpartition("/")[2]])
+        return plain(target | kept, open_refs | {ref})
 
     return plain(schema)
 

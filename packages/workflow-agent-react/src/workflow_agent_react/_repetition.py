@@ -29,6 +29,7 @@ class Repetition:
         """Count a turn: its calls, or a reply without any. The worst of them is the verdict."""
         if not turn.calls:
             return self._saw("", "", turn.message.json.decode(), changes_things=False)
+        told_before = self._told
         verdicts: set[Verdict] = {"fine"}
         for call, result in results:
             tool = self._tools.get(call.name)
@@ -36,7 +37,9 @@ class Repetition:
                 changes = tool is not None and tool.effect is not Effect.READ
                 arguments = call.raw_arguments if call.fault else canonical(call.arguments)
                 verdicts.add(self._saw(call.name, arguments, result.text, changes_things=changes))
-        return max(verdicts, key=["fine", "tell", "stop"].index)
+        worst = max(verdicts, key=["fine", "tell", "stop"].index)
+        # Nobody who wasn't told has gone on: four equal calls may stand in one reply.
+        return worst if told_before or worst == "fine" else "tell"
 
     def _saw(self, name: str, arguments: str, result: str, *, changes_things: bool) -> Verdict:
         """Count one call with its result, or (without a name) one reply without a call.

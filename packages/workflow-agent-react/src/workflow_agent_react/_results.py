@@ -13,6 +13,7 @@ from workflow_reactor import ToolDefinition
 READ_RESULT = "read_result"
 MAX_KEPT_CHARS = 4_000_000
 """What is kept of one result; a longer one loses its middle for good, and says so."""
+_NOTE_CHARS = 100  # of a page, for what stands below it
 
 
 class ToolResult(msgspec.Struct, frozen=True, array_like=True):
@@ -31,11 +32,12 @@ class ToolResult(msgspec.Struct, frozen=True, array_like=True):
         return f"({self.note})\n{text}" if self.note else text
 
 
-def read_result_tool(page_chars: int) -> ToolDefinition:
+def read_result_tool(max_chars: int) -> ToolDefinition:
     """The tool that pages through a result that was cut."""
+    page = max_chars - _NOTE_CHARS
     return ToolDefinition(
         name=READ_RESULT,
-        description=f"Read on in a result that was cut: {page_chars} characters from offset.",
+        description=f"Read on in a result that was cut: {page} characters from offset.",
         parameters={
             "type": "object",
             "properties": {
@@ -81,7 +83,7 @@ class KeptResults:
             return ToolResult(False, f"there is no result with hash {name!r}; there are: {known}")
         if not isinstance(offset, int) or not 0 <= offset < len(text):
             return ToolResult(False, f"offset must be from 0 to {len(text) - 1}, not {offset!r}")
-        end = min(offset + self._max_chars - 100, len(text))
+        end = min(offset + self._max_chars - _NOTE_CHARS, len(text))
         more = f"read on with offset {end}" if end < len(text) else "this is the end"
         return ToolResult(
             True, f"{text[offset:end]}\n[characters {offset} to {end} of {len(text)}; {more}]"
@@ -89,7 +91,12 @@ class KeptResults:
 
 
 def bounded(text: str) -> str:
-    """A result as it is recorded: whole, unless it is enormous."""
+    """A result as it is recorded: whole, unless it is enormous.
+
+    Halves of surrogate pairs, which names of files may hold, are written as escapes: neither a
+    record nor a request can carry them.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode()
     if len(text) <= MAX_KEPT_CHARS:
         return text
     half = MAX_KEPT_CHARS // 2

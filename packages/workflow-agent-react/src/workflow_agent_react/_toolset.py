@@ -117,12 +117,11 @@ class _Function(msgspec.Struct, frozen=True):
             return _text_of(await cast("Callable[..., Awaitable[object]]", self.fn)(**arguments))
         # A thread can't be stopped. One that only reads is left behind when the call is
         # cancelled; one that changes things is waited for, so that nothing changes afterwards.
-        return _text_of(
-            await to_thread.run_sync(
-                functools.partial(self.fn, **arguments),
-                abandon_on_cancel=self.effect is Effect.READ,
-            )
+        value = await to_thread.run_sync(
+            functools.partial(self.fn, **arguments), abandon_on_cancel=self.effect is Effect.READ
         )
+        # An async function behind a plain decorator.
+        return _text_of(await value if inspect.isawaitable(value) else value)
 
 
 def _pick(choices: Mapping[str, Any], call: ToolCall) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -108,7 +109,9 @@ class IgnoreRules(msgspec.Struct, frozen=True):
             data = workspace.read(f"{prefix}.gitignore", max_bytes=_MAX_IGNORE_BYTES)
         except (OSError, ToolError):
             return self
-        lines = data[:_MAX_IGNORE_BYTES].decode("utf-8", "surrogateescape").splitlines()
+        whole = data if len(data) <= _MAX_IGNORE_BYTES else data[: data.rfind(b"\n") + 1]
+        text = whole.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+        lines = text.replace("\r\n", "\n").split("\n")  # as git: other characters end no line
         spec = spec_of([line for line in lines if is_tame(line)])
         return IgnoreRules(((prefix, spec), *self.levels))
 

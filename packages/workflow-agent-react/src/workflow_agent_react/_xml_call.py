@@ -15,7 +15,8 @@ MAX_DEPTH = 64
 
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?(?![\w./\\-])")
+_TOOL = re.compile(r"\w[\w.\-]*")  # those of MCP servers may begin with a digit
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?(?![\w./\\-])")  # 007 is text
 _BARE = re.compile(r"[\w.*~@/\\:+-]+")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^ux]|$)", re.DOTALL)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
@@ -105,7 +106,7 @@ class CallScanner:
     def call(self) -> tuple[Action, bool]:
         """Read `name(…)`. False when the closing bracket is missing at the end of the text."""
         start = self.skip()
-        name = _NAME.match(self.text, start)
+        name = _TOOL.match(self.text, start)
         if name is None:
             raise XmlFault(f"a call name(argument=value, …) must follow <action>{self.near(start)}")
         self.at = name.end()
@@ -256,11 +257,9 @@ class CallScanner:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(_escaped, text)
-    try:  # two halves of one character, as JSON writes them
-        return plain.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return plain
+    # Two halves make one character, as JSON writes them; one alone, which no file can hold, U+FFFD.
+    plain = _ESCAPE.sub(_escaped, text).encode("utf-16", "surrogatepass")
+    return plain.decode("utf-16", "replace")
 
 
 def _escaped(found: re.Match[str]) -> str:

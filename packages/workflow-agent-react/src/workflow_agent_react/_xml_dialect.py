@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
 
-from workflow_agent_react._describe import parameter_notes, parameter_words, tool_line
+from workflow_agent_react._describe import (
+    parameter_notes,
+    parameter_words,
+    properties_of,
+    tool_line,
+)
 from workflow_agent_react._dialect import Turn, json_call, task_again, text_message, text_result
 from workflow_agent_react._xml import XmlReply, read_reply_text
 from workflow_agent_react._xml_call import (
@@ -33,6 +39,10 @@ from workflow_reactor import (
 )
 
 STOP = ("</action>", "</final_answer>", "<observation>")
+STOPPED = re.compile(
+    r".*?(?:</action\s*>|</final_answer\s*>|(?=<observation\s*>))", re.DOTALL | re.IGNORECASE
+)
+"""What is left of a reply where the stop sequences are obeyed."""
 
 
 class XmlDialect:
@@ -54,7 +64,9 @@ class XmlDialect:
         """The prompt, the tags with an example of each, and the tools with their parameters."""
         *tools, resolve = self._tools.values()
         parts = [prompt, "## How to work", _how(tools, self._answer_words())]
-        if not self._answer_is_text:
+        if self._answer_is_text:
+            parts += _text_words(self._answer)
+        else:
             fields = f"{parameter_words(resolve)}{parameter_notes(resolve)}"
             parts.append(f"The final answer is JSON of {fields}")
         if tools:
@@ -70,14 +82,16 @@ class XmlDialect:
         """The first action, or the answer before any; the message ends with it."""
         try:
             found = read_reply_text(reply.text)
+            call = self._call(found, reply, round)
         except XmlFault as fault:
             cut = reply.finish == "length"
             words = "it was cut off at the output limit; write a shorter one" if cut else str(fault)
-            return Turn(text_message(reply), (), f"Your action can't be read: {words}.")
+            stopped = STOPPED.match(reply.text)
+            kept = text_message(reply, stopped[0] if stopped else None)
+            return Turn(kept, (), f"Your action can't be read: {words}.")
         if reply.finish == "length" and not found.complete:
             problem = "Your reply was cut off at the output limit. Write a shorter one."
             return Turn(text_message(reply), (), problem)
-        call = self._call(found, reply, round)
         if call is None:
             return Turn(text_message(reply), (), _NOTHING_FOUND)
         return Turn(text_message(reply, found.kept or reply.text), (call,))
@@ -163,18 +177,22 @@ def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, A
 
     Args:
         faults: gets what doesn't fit.
+
+    Raises:
+        XmlFault: a value has no place of its own, so one would be lost.
     """
-    properties = cast("Mapping[str, JsonObject]", tool.parameters.get("properties", {}))
+    properties = properties_of(tool.parameters)
     given = dict(action.named)
     names = list(properties)
     positional = list(action.positional)
     if len(positional) == 1 and not given and _holds_the_names(positional[0], properties):
         given, positional = cast("dict[str, Any]", positional[0]), []
     if len(positional) > len(names):
-        faults.append(f"it takes {len(names)} arguments, not {len(positional)}")
+        head = f"{tool.name}({parameter_words(tool)})"
+        raise XmlFault(f"{head} takes {len(names)} arguments, not {len(positional)}")
     for name, value in zip(names, positional, strict=False):
         if name in given:
-            faults.append(f"the argument {name!r} is given by name and by place")
+            raise XmlFault(f"the argument {name!r} is given by name and by place")
         given[name] = value
     if tool.parameters.get("additionalProperties") is False:
         faults += [f"unknown argument {name!r}" for name in given if name not in properties]
@@ -200,15 +218,15 @@ def _fit(name: str, value: object, schema: JsonObject, faults: list[str]) -> obj
     if isinstance(value, float) and "integer" in kinds and value.is_integer():
         return int(value)
     if isinstance(value, str):
-        text = value.lower() if "boolean" in kinds or "null" in kinds else value
+        text = value.lower() if value.lower() in {"true", "false", "null"} else value
         try:
             other: object = msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             other = value
         if _kind(other) in kinds:
             return other
-    elif "string" in kinds and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+    elif "string" in kinds and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # not of a float: 1.10 may be a version
     faults.append(f"the argument {name!r} must be {' or '.join(sorted(kinds))}, not {_kind(value)}")
     return value
 
@@ -247,8 +265,20 @@ def _kind(value: object) -> str:
 
 def _is_text(schema: JsonObject) -> bool:
     """Whether a result is text, wrapped into an object for endpoints that want one."""
-    properties = cast("Mapping[str, JsonObject]", schema.get("properties", {}))
+    properties = properties_of(schema)
     return [(name, each.get("type")) for name, each in properties.items()] == [("value", "string")]
+
+
+def _text_words(schema: JsonObject) -> list[str]:
+    """What the text may be, where its schema says so."""
+    (value,) = properties_of(schema).values()
+    words: list[str] = []
+    options = [value["const"]] if "const" in value else value.get("enum")
+    if options:
+        words.append(f"The final answer is one of: {', '.join(options)}")
+    if "description" in value:
+        words.append(f"The final answer: {value['description']}")
+    return words
 
 
 def _how(tools: Sequence[ToolDefinition], answer: str) -> str:
@@ -268,7 +298,7 @@ def _how(tools: Sequence[ToolDefinition], answer: str) -> str:
 
 
 def _example_arguments(tool: ToolDefinition) -> JsonObject:
-    properties = cast("Mapping[str, JsonObject]", tool.parameters.get("properties", {}))
+    properties = properties_of(tool.parameters)
     required = cast("Sequence[str]", tool.parameters.get("required", ()))
     return {name: _example(properties.get(name, {})) for name in required}
 
@@ -279,7 +309,6 @@ def _example(schema: JsonObject) -> object:
     if schema.get("enum"):
         return schema["enum"][0]
     if schema.get("type") == "object":
-        properties = cast("Mapping[str, JsonObject]", schema.get("properties", {}))
-        return {name: _example(each) for name, each in properties.items()}
+        return {name: _example(each) for name, each in properties_of(schema).items()}
     examples: dict[str, object] = {"integer": 1, "number": 1, "boolean": True, "array": []}
     return next((examples[kind] for kind in sorted(_kinds(schema)) if kind in examples), "…")

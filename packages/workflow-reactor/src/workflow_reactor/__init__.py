@@ -23,6 +23,7 @@ from workflow_reactor._http import (
     create_llm_fn,
 )
 from workflow_reactor._json_schema import (
+    find_schema,
     map_schemas,
 )
 from workflow_reactor._json_text import (
@@ -113,6 +114,7 @@ __all__ = [
     "create_llm_fn",
     "create_thread_reactor",
     "find_json",
+    "find_schema",
     "make_call",
     "map_schemas",
     "open_llm",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workflow_protocol import JsonObject
-from workflow_reactor._json_schema import find, map_schemas, types_of
+from workflow_reactor._json_schema import find_schema, map_schemas, types_of
 
 MAX_RECURSION = 3
 """So often may a definition stand inside itself; below that it is cut."""
@@ -41,7 +41,7 @@ class _Inliner:
 
     def _target(self, ref: str, node: JsonObject, open_refs: tuple[str, ...]) -> JsonObject:
         beside = {key: value for key, value in node.items() if key not in {"$ref", *_DEFINITIONS}}
-        target = find(self._root, ref)
+        target = find_schema(self._root, ref)
         if target is None:
             return beside
         if open_refs.count(ref) > MAX_RECURSION or self._count > MAX_SCHEMAS:

@@ -56,7 +56,7 @@ def _applied(item: Any, apply: Callable[[JsonObject], Any]) -> Any:
     return apply(cast("JsonObject", item)) if isinstance(item, dict) else item
 
 
-def find(root: JsonObject, ref: str) -> JsonObject | None:
+def find_schema(root: JsonObject, ref: str) -> JsonObject | None:
     """The schema that a reference names, if it is one inside `root`: `#`, `#/$defs/Name` …"""
     if not ref.startswith("#") or (len(ref) > 1 and ref[1] != "/"):
         return None
@@ -78,7 +78,7 @@ def followed(root: JsonObject, node: JsonObject) -> JsonObject:
         ref = node.get("$ref")
         if not isinstance(ref, str):
             return node
-        target = find(root, ref)
+        target = find_schema(root, ref)
         if target is None:
             return {}
         node = target

@@ -26,7 +26,7 @@ from typing import Any, cast
 from workflow_protocol import JsonObject
 from workflow_reactor._json_schema import (
     constants,
-    find,
+    find_schema,
     map_schemas,
     members,
     properties_of,
@@ -96,7 +96,7 @@ class _Strict:
         for ref in self._wanted:  # grows while it is read
             name = ref.removeprefix("#/$defs/")
             if ref != "#" and name not in definitions:
-                target = find(self._root, ref)
+                target = find_schema(self._root, ref)
                 if target is None:
                     raise NotExpressible(f"{ref!r} leads nowhere")
                 definitions[name] = self.node(target)
@@ -271,7 +271,7 @@ def _levels(root: JsonObject, node: JsonObject, known: dict[str, int]) -> int:
     if isinstance(ref, str):
         if ref not in known:
             known[ref] = 0
-            known[ref] = _levels(root, find(root, ref) or {}, known)
+            known[ref] = _levels(root, find_schema(root, ref) or {}, known)
         return known[ref]
     below = [0]
 

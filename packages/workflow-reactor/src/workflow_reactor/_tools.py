@@ -86,8 +86,11 @@ class ToolDefinition:
             return call
         return self._checked(call)
 
-    def receive_from_person(self, call: ToolCall) -> ToolCall:
-        """As `receive`, checked also where the handler checks: its words would reach the model."""
+    def receive_strictly(self, call: ToolCall) -> ToolCall:
+        """As `receive`, but checked by the schema where the handler checks as well.
+
+        For who judges the arguments before the handler, which may read them less strictly.
+        """
         received = self.receive(call)
         return received if received.fault or not self.validated else self._checked(received)
 
