@@ -513,6 +513,15 @@ async def test_a_run_that_is_ended_from_outside_says_so_and_can_be_resumed(
         assert (await uwf("thread", "resume")).out == '"Salut"\n'
 
 
+ONE = """
+from workflow_execute.testing import in_turn
+
+async def turn(ctx):
+    return 1
+
+run = in_turn(turn)
+"""
+
 async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> None:
     command = f"{sys.executable} -m uwf"
     async with uwf.scripted([say('{"value": "Salut"}')] * 2):
@@ -684,6 +693,30 @@ async def test_what_an_entry_prints_is_not_mixed_with_the_events(uwf: Cli, entry
 
     assert done.lines[0]["event"] == "ThreadStarted"
     assert "HELLO" in done.err
+
+
+async def test_what_a_role_prints_is_not_mixed_with_the_data(uwf: Cli) -> None:
+    uwf.write("loud.py", ONE.replace("return 1", "print('HELLO')\n    return 1"))
+    done = await uwf("run", "loud.py", "x")
+    assert (done.out, "HELLO\n" in done.err) == ("1\n", True)
+    replayed = await uwf("thread", "replay", "latest", "--json")
+    assert (replayed.lines[0]["steps"], replayed.err) == (1, "HELLO\n")
+
+
+async def test_events_go_to_standard_output_also_beside_a_terminal(uwf: Cli) -> None:
+    uwf.write("one.py", ONE)
+    ours, theirs = pty.openpty()
+    done = await anyio.run_process(
+        [sys.executable, "-m", "uwf", "run", "one.py", "x", "--json"],
+        cwd=uwf.folder, env={**uwf.environment, "TERM": "xterm"}, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    drawn = os.read(ours, 65_536).decode()
+    os.close(ours)
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert events == ["ThreadStarted", "RoleStarted", "RoleFinished", "ThreadEnded"]
+    assert "completed (0)" in drawn
+    assert "RoleFinished" not in drawn
 
 
 async def test_a_key_does_not_follow_a_provider_to_another_url(uwf: Cli) -> None:

@@ -167,7 +167,11 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     asks = on_terminal() and not output.json
     last_value = ""
     broken: OSError | None = None
-    with watching(sys.stderr) as view:
+    # Standard output is for our own data, not for what an entry and its roles print.
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        watching(sys.stderr, live=not output.json) as view,
+    ):
 
         def observe(event: Event) -> None:
             """Show an event. The thread goes on when nobody can read about it any more."""
@@ -255,8 +259,7 @@ def load(bundle: Bundle) -> Workflow:
     Raises:
         UsageError: it is one of something else.
     """
-    with contextlib.redirect_stdout(sys.stderr):  # standard output is for our own data
-        found: HasDefinition = load_workflow(bundle)
+    found: HasDefinition = load_workflow(bundle)
     if not isinstance(found, Workflow):
         raise UsageError("the entry's `run` was not made by workflow_execute.create_workflow")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -101,8 +102,7 @@ def request(output: Output, thread: str, number: int) -> int:
             text = only.data.decode(errors="replace")
             output.record({"step": only.step, "key": only.key, "request": text})
         else:
-            sys.stdout.buffer.write(only.data)
-            sys.stdout.buffer.flush()
+            output.raw(only.data)
         return 0
 
     return _on_thread(thread, work)
@@ -162,4 +162,5 @@ def _on_thread(thread: str, work: _Work) -> int:
             engine = Engine(store, locks=home / "locks")
             return await work(engine, await find_thread(store, thread))
 
-    return anyio.run(main)
+    with contextlib.redirect_stdout(sys.stderr):  # a replay runs the roles, which may print
+        return anyio.run(main)

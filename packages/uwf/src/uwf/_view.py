@@ -100,10 +100,10 @@ class View:
 
 
 @contextmanager
-def watching(stream: TextIO) -> Generator[View]:
+def watching(stream: TextIO, *, live: bool) -> Generator[View]:
     """Show a thread's events while the block runs."""
     progress = Progress()
-    if stream.isatty():
+    if live and stream.isatty():
         with _live(progress, stream) as view:
             yield view
     else:
