@@ -522,6 +522,48 @@ async def turn(ctx):
 run = in_turn(turn)
 """
 
+WAITING = """
+import anyio
+from workflow_execute.testing import in_turn
+
+async def turn(ctx):
+    (ctx.start.workspace / "begun").touch()
+    with anyio.fail_after(20):
+        while not (ctx.start.workspace / "go").exists():
+            await anyio.sleep(0.02)
+    return 1
+
+run = in_turn(turn)
+"""
+
+
+async def test_under_nohup_a_terminal_that_goes_away_ends_nothing(uwf: Cli) -> None:
+    uwf.write("waiting.py", WAITING)
+    command = f"trap '' HUP; exec {sys.executable} -m uwf run waiting.py x"
+    async with await anyio.open_process(
+        ["sh", "-c", command], cwd=uwf.folder, env=uwf.environment
+    ) as process:
+        await anyio.to_thread.run_sync(lambda: wait_for((uwf.folder / "begun").exists))
+        process.send_signal(signal.SIGHUP)
+        (uwf.folder / "go").touch()
+        assert await process.wait() == 0
+
+
+async def test_a_background_job_of_a_script_can_be_ended(uwf: Cli) -> None:
+    """It ignores SIGINT."""
+    uwf.write("waiting.py", WAITING)
+    command = f"trap '' INT; exec {sys.executable} -m uwf run waiting.py x"
+    async with await anyio.open_process(
+        ["sh", "-c", command], cwd=uwf.folder, env=uwf.environment
+    ) as process:
+        await anyio.to_thread.run_sync(lambda: wait_for((uwf.folder / "begun").exists))
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        said = b"".join([part async for part in process.stderr])
+        assert (await process.wait(), b"Traceback" in said) == (130, False)
+    assert "state      cancelled" in (await uwf("show")).out
+
+
 async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> None:
     command = f"{sys.executable} -m uwf"
     async with uwf.scripted([say('{"value": "Salut"}')] * 2):

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Ctrl-C, SIGTERM and SIGHUP raise on."""
     _mend_streams()
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _interrupt)
-        signal.signal(signal.SIGHUP, _interrupt)
+    _hear_of_ends()
     output = Output()
     try:
         arguments = parse(argv)
@@ -61,6 +59,15 @@ def _mend_streams() -> None:
             setattr(sys, name, nowhere)
         elif isinstance(stream, io.TextIOWrapper):  # what the terminal can't show is escaped
             stream.reconfigure(errors="backslashreplace")
+
+
+def _hear_of_ends() -> None:
+    """Let SIGTERM and SIGHUP be the same as Ctrl-C, unless they are ignored, as under `nohup`."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
 
 
 def _carry_out(arguments: argparse.Namespace, output: Output) -> int:
