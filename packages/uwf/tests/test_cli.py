@@ -331,6 +331,9 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         (["setup", "--model", "m"], 2, "go with --base-url"),
         (["setup", "--base-url", "http://h/v1"], 2, "--base-url needs --model"),
         (["setup", "--base-url", "nonsense", "--model", "m"], 2, "is no URL"),
+        (["setup", "--base-url", "http://[h/v1", "--model", "m"], 2, "is no URL"),
+        (["setup", "--base-url", "http://h", "--model", "m\udcff"], 2, "model is not UTF-8 text"),
+        (["thread", "answer", "01", "--deny", "--text", "a\udcff"], 2, "text is not UTF-8 text"),
         (["setup", "--local", "no-such-model"], 1, "no-such-model"),
         (["model", "pull", "no-such-model"], 1, "no-such-model"),
         (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
@@ -579,6 +582,31 @@ async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> No
             ["sh", "-c", gone], cwd=uwf.folder, env=uwf.environment, check=False
         )
         assert b"Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("into", "code", "said"),
+    [("| true", 141, b""), (">/dev/full", 1, b"uwf: No space left on device\n")],
+)
+async def test_an_error_that_nobody_can_read_is_no_traceback(
+    uwf: Cli, into: str, code: int, said: bytes
+) -> None:
+    for words in ("setup --local --json", "show 01NONE --json"):
+        command = f"({sys.executable} -m uwf {words}; echo $? >code) {into}"
+        done = await anyio.run_process(
+            ["sh", "-c", command], check=False, cwd=uwf.folder, env=uwf.environment
+        )
+        found = int(await anyio.Path(uwf.folder / "code").read_text())
+        if words.startswith("setup"):
+            assert (found, done.stderr) == (code, said)
+        else:
+            assert (found, done.stderr) == (code, b"uwf: there is no thread '01NONE'\n")
+
+
+async def test_a_stream_of_errors_that_goes_away_is_no_error_of_its_own(uwf: Cli) -> None:
+    command = f"({sys.executable} -m uwf show 01NONE; echo $? >code) 2>&1 >/dev/null | true"
+    await anyio.run_process(["sh", "-c", command], cwd=uwf.folder, env=uwf.environment)
+    assert await anyio.Path(uwf.folder / "code").read_text() == "141\n"
 
 
 async def test_looking_creates_nothing(uwf: Cli) -> None:

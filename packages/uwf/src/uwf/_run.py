@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -214,7 +213,8 @@ class _Logged(logging.Handler):
         """Show one record."""
         error = record.exc_info[1] if record.exc_info else None
         reason = f": {str(error) or type(error).__name__}" if error is not None else ""
-        self._output.say(f"uwf: {record.getMessage()}{reason}")
+        with contextlib.suppress(OSError):  # nobody can read it any more
+            self._output.say(f"uwf: {record.getMessage()}{reason}")
 
 
 def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -231,16 +231,19 @@ def read_task(prompt: str) -> str:
     Raises:
         UsageError: it is empty, or no text.
     """
-    if prompt == "-" and sys.stdin is None:
-        raise UsageError("standard input is closed; give the prompt as an argument")
-    try:
-        data = sys.stdin.buffer.read() if prompt == "-" else os.fsencode(prompt)
-        task = data.decode()
-    except UnicodeError as error:
-        raise UsageError("the prompt is not UTF-8 text") from error
+    task = _standard_input() if prompt == "-" else prompt
     if not task.strip():
         raise UsageError("the prompt is empty; say what is to be done")
     return task
+
+
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise UsageError("standard input is closed; give the prompt as an argument")
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeError as error:
+        raise UsageError("the prompt is not UTF-8 text") from error
 
 
 def _as_path(workflow: str) -> Path | None:
