@@ -334,6 +334,7 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         (["setup", "--base-url", "http://[h/v1", "--model", "m"], 2, "is no URL"),
         (["setup", "--base-url", "http://h", "--model", "m\udcff"], 2, "model is not UTF-8 text"),
         (["thread", "answer", "01", "--deny", "--text", "a\udcff"], 2, "text is not UTF-8 text"),
+        (["run", "notes.txt", "x"], 1, "there is no such file; check the path"),
         (["setup", "--local", "no-such-model"], 1, "no-such-model"),
         (["model", "pull", "no-such-model"], 1, "no-such-model"),
         (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
@@ -565,6 +566,20 @@ async def test_a_background_job_of_a_script_can_be_ended(uwf: Cli) -> None:
         said = b"".join([part async for part in process.stderr])
         assert (await process.wait(), b"Traceback" in said) == (130, False)
     assert "state      cancelled" in (await uwf("show")).out
+
+
+async def test_a_file_of_the_same_name_does_not_hide_a_workflow(uwf: Cli) -> None:
+    uwf.write("one.py", ONE)
+    assert (await uwf("add", "build", "one.py")).code == 0
+    uwf.write("build", "something else")
+    assert (await uwf("run", "build", "x")).out == "1\n"
+
+
+async def test_a_bundle_is_run_under_the_name_of_its_entry(uwf: Cli) -> None:
+    uwf.write("one.py", ONE)
+    path = (await uwf("bundle", "one.py")).out.strip()
+    assert (await uwf("run", path, "x")).code == 0
+    assert "workflow   one\n" in (await uwf("show")).out
 
 
 async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> None:

@@ -54,7 +54,8 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
         if from_path is not None:
-            bundle, name = open_bundle(from_path), from_path.stem
+            bundle = open_bundle(from_path)
+            name = Path(bundle.manifest.entry).stem
         else:
             bundle, name = await read_registered(store, check_name(workflow)), workflow
         archive = content(bundle.data)
@@ -247,13 +248,9 @@ def _standard_input() -> str:
 
 
 def _as_path(workflow: str) -> Path | None:
-    """The path that a workflow is given by; `None` for a registered name."""
+    """The path that a workflow is given by; `None` for a registered name, which has no dot."""
     path = Path(workflow)
-    if path.suffix in {".py", ".zip"} or path.name != workflow:
-        return path
-    with contextlib.suppress(OSError):  # too long to be a file
-        return path if path.is_file() else None
-    return None
+    return path if path.suffix or path.name != workflow else None
 
 
 def load(bundle: Bundle) -> Workflow:

@@ -52,7 +52,7 @@ def fork(
             prompt=task,
             workspace=workspace,
             bundle=archive.hash if archive else None,
-            name=bundle.stem if bundle else None,
+            name=Path(other.manifest.entry).stem if other else None,
         )
         output.data({"thread": fork_id, "origin": thread_id}, fork_id)
         output.say(f"`uwf thread resume {fork_id}` runs it")
