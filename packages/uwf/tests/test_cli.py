@@ -334,6 +334,7 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         (["setup", "--base-url", "http://[h/v1", "--model", "m"], 2, "is no URL"),
         (["setup", "--base-url", "http://h", "--model", "m\udcff"], 2, "model is not UTF-8 text"),
         (["thread", "answer", "01", "--deny", "--text", "a\udcff"], 2, "text is not UTF-8 text"),
+        (["thread", "list"], 0, "there is no thread yet; begin with `uwf run`"),
         (["run", "notes.txt", "x"], 1, "there is no such file; check the path"),
         (["setup", "--local", "no-such-model"], 1, "no-such-model"),
         (["model", "pull", "no-such-model"], 1, "no-such-model"),

@@ -194,7 +194,8 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
     assert f"`uwf thread answer {child} --approve|--deny` answers" in ran.err
     assert f"`uwf thread resume {parent['thread']}` goes on" in ran.err
 
-    assert (await uwf("thread", "answer", child, "--approve", "--text", "yes")).code == 0
+    answered = await uwf("thread", "answer", child, "--approve", "--text", "yes")
+    assert answered.err == f"`uwf thread resume {parent['thread']}` goes on\n"
     resumed = await uwf("thread", "resume", "latest")
     assert (resumed.code, json.loads(resumed.out)) == (0, "yes")
     assert f"  child thread {child}\n" in (await uwf("show")).out

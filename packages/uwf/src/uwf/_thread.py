@@ -142,10 +142,17 @@ def answer(output: Output, thread: str, key: str | None, *, approved: bool, text
         if left:
             output.say(f"{left} more to answer: `uwf show {thread_id}`")
         else:
-            output.say(f"`uwf thread resume {thread_id}` goes on")
+            top = await _topmost(engine.store, thread_id)
+            output.say(f"`uwf thread resume {top}` goes on")
         return 0
 
     return _on_thread(thread, work)
+
+
+async def _topmost(store: Store, thread_id: ThreadId) -> ThreadId:
+    """The thread that waits for this one, however far above; it alone takes all below it up."""
+    parent = (await read_thread(store, thread_id)).parent
+    return thread_id if parent is None else await _topmost(store, parent)
 
 
 async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:
