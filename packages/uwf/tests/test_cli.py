@@ -25,7 +25,7 @@ import pytest
 
 from uwf import main
 from uwf._parser import make_parser
-from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
+from workflow_reactor.testing import LoopbackServer, Reply, Wire, call, http, loopback_server, say
 
 GREETING = '{"greeting": "Bonjour, Ada !", "language": "French"}'
 PROJECT = "# A project\n\nRun main.py; test with pytest.\n"
@@ -738,6 +738,18 @@ async def test_what_a_model_says_can_not_steer_the_terminal(uwf: Cli, entry: Pat
     for text in (ran.out, ran.err, shown.out):
         assert "\x1b" not in text
         assert "\x9b" not in text
+
+
+async def test_what_a_provider_says_can_not_steer_the_terminal(uwf: Cli, entry: Path) -> None:
+    refusal = Wire(data=http(503, b'{"error": {"message": "\\u001b[31mbusy\\nuwf: all is well"}}'))
+    async with loopback_server([refusal, say('{"value": "Salut"}')]) as server:
+        await uwf.use(server)
+        ran = await uwf("run", "hello.py", "x")
+    assert ran.code == 0
+    (line,) = (line for line in ran.err.splitlines() if "busy" in line)
+    assert line.startswith("  waiting ")
+    assert line.endswith("busy uwf: all is well")
+    assert "\x1b" not in ran.err
 
 
 async def test_a_reader_of_events_that_goes_away_does_not_stop_the_thread(
