@@ -801,6 +801,27 @@ async def test_what_a_role_prints_is_not_mixed_with_the_data(uwf: Cli) -> None:
     assert (replayed.lines[0]["steps"], replayed.err) == (1, "HELLO\n")
 
 
+LEAVES = """
+import sys
+import anyio
+from workflow_execute.testing import in_turn
+
+async def tool():
+    sys.exit(0)
+
+async def turn(ctx):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tool)
+
+run = in_turn(turn)
+"""
+
+
+async def test_what_ends_the_process_is_no_success(uwf: Cli) -> None:
+    done = await uwf("run", uwf.write("leaves.py", LEAVES), "x")
+    assert (done.code, "uwf: something that was run called sys.exit(0)\n" in done.err) == (1, True)
+
+
 async def test_events_go_to_standard_output_also_beside_a_terminal(uwf: Cli) -> None:
     uwf.write("one.py", ONE)
     ours, theirs = pty.openpty()

@@ -97,7 +97,10 @@ def _carry_out(arguments: argparse.Namespace, output: Output) -> int:
     }
     module, _, function = str(arguments.command).partition(":")
     command: Callable[..., int] = getattr(import_module(f"uwf.{module}"), function)
-    return command(output, **options)
+    try:
+        return command(output, **options)
+    except SystemExit as error:  # of a tool, say: its code is not that of the workflow
+        raise Failed(1, f"something that was run called sys.exit({error.code!r})") from error
 
 
 def _as_text(name: str, value: object) -> object:
