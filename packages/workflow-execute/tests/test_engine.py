@@ -467,6 +467,15 @@ async def test_one_thread_has_one_owner(store: SqliteStore, tmp_path: Path) -> N
     assert not await Engine(store).is_running(thread_id)
 
 
+async def test_to_look_whether_a_thread_runs_writes_nothing(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """It may lie on a read-only medium, as a thread that was interrupted."""
+    locks = tmp_path / "locks"
+    assert not await Engine(store, locks=locks).is_running(ThreadId("01NONE"))
+    assert not locks.exists()
+
+
 async def test_many_threads_at_once_lose_nothing(store: SqliteStore) -> None:
     results: list[object] = []
 
