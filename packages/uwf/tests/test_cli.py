@@ -25,7 +25,7 @@ import pytest
 
 from uwf import main
 from uwf._parser import make_parser
-from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
+from workflow_reactor.testing import LoopbackServer, Reply, Wire, call, http, loopback_server, say
 
 GREETING = '{"greeting": "Bonjour, Ada !", "language": "French"}'
 PROJECT = "# A project\n\nRun main.py; test with pytest.\n"
@@ -331,6 +331,11 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         (["setup", "--model", "m"], 2, "go with --base-url"),
         (["setup", "--base-url", "http://h/v1"], 2, "--base-url needs --model"),
         (["setup", "--base-url", "nonsense", "--model", "m"], 2, "is no URL"),
+        (["setup", "--base-url", "http://[h/v1", "--model", "m"], 2, "is no URL"),
+        (["setup", "--base-url", "http://h", "--model", "m\udcff"], 2, "model is not UTF-8 text"),
+        (["thread", "answer", "01", "--deny", "--text", "a\udcff"], 2, "text is not UTF-8 text"),
+        (["thread", "list"], 0, "there is no thread yet; begin with `uwf run`"),
+        (["run", "notes.txt", "x"], 1, "there is no such file; check the path"),
         (["setup", "--local", "no-such-model"], 1, "no-such-model"),
         (["model", "pull", "no-such-model"], 1, "no-such-model"),
         (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
@@ -513,6 +518,71 @@ async def test_a_run_that_is_ended_from_outside_says_so_and_can_be_resumed(
         assert (await uwf("thread", "resume")).out == '"Salut"\n'
 
 
+ONE = """
+from workflow_execute.testing import in_turn
+
+async def turn(ctx):
+    return 1
+
+run = in_turn(turn)
+"""
+
+WAITING = """
+import anyio
+from workflow_execute.testing import in_turn
+
+async def turn(ctx):
+    (ctx.start.workspace / "begun").touch()
+    with anyio.fail_after(20):
+        while not (ctx.start.workspace / "go").exists():
+            await anyio.sleep(0.02)
+    return 1
+
+run = in_turn(turn)
+"""
+
+
+async def test_under_nohup_a_terminal_that_goes_away_ends_nothing(uwf: Cli) -> None:
+    uwf.write("waiting.py", WAITING)
+    command = f"trap '' HUP; exec {sys.executable} -m uwf run waiting.py x"
+    async with await anyio.open_process(
+        ["sh", "-c", command], cwd=uwf.folder, env=uwf.environment
+    ) as process:
+        await anyio.to_thread.run_sync(lambda: wait_for((uwf.folder / "begun").exists))
+        process.send_signal(signal.SIGHUP)
+        (uwf.folder / "go").touch()
+        assert await process.wait() == 0
+
+
+async def test_a_background_job_of_a_script_can_be_ended(uwf: Cli) -> None:
+    """It ignores SIGINT."""
+    uwf.write("waiting.py", WAITING)
+    command = f"trap '' INT; exec {sys.executable} -m uwf run waiting.py x"
+    async with await anyio.open_process(
+        ["sh", "-c", command], cwd=uwf.folder, env=uwf.environment
+    ) as process:
+        await anyio.to_thread.run_sync(lambda: wait_for((uwf.folder / "begun").exists))
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        said = b"".join([part async for part in process.stderr])
+        assert (await process.wait(), b"Traceback" in said) == (130, False)
+    assert "state      cancelled" in (await uwf("show")).out
+
+
+async def test_a_file_of_the_same_name_does_not_hide_a_workflow(uwf: Cli) -> None:
+    uwf.write("one.py", ONE)
+    assert (await uwf("add", "build", "one.py")).code == 0
+    uwf.write("build", "something else")
+    assert (await uwf("run", "build", "x")).out == "1\n"
+
+
+async def test_a_bundle_is_run_under_the_name_of_its_entry(uwf: Cli) -> None:
+    uwf.write("one.py", ONE)
+    path = (await uwf("bundle", "one.py")).out.strip()
+    assert (await uwf("run", path, "x")).code == 0
+    assert "workflow   one\n" in (await uwf("show")).out
+
+
 async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> None:
     command = f"{sys.executable} -m uwf"
     async with uwf.scripted([say('{"value": "Salut"}')] * 2):
@@ -528,6 +598,31 @@ async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> No
             ["sh", "-c", gone], cwd=uwf.folder, env=uwf.environment, check=False
         )
         assert b"Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("into", "code", "said"),
+    [("| true", 141, b""), (">/dev/full", 1, b"uwf: No space left on device\n")],
+)
+async def test_an_error_that_nobody_can_read_is_no_traceback(
+    uwf: Cli, into: str, code: int, said: bytes
+) -> None:
+    for words in ("setup --local --json", "show 01NONE --json"):
+        command = f"({sys.executable} -m uwf {words}; echo $? >code) {into}"
+        done = await anyio.run_process(
+            ["sh", "-c", command], check=False, cwd=uwf.folder, env=uwf.environment
+        )
+        found = int(await anyio.Path(uwf.folder / "code").read_text())
+        if words.startswith("setup"):
+            assert (found, done.stderr) == (code, said)
+        else:
+            assert (found, done.stderr) == (code, b"uwf: there is no thread '01NONE'\n")
+
+
+async def test_a_stream_of_errors_that_goes_away_is_no_error_of_its_own(uwf: Cli) -> None:
+    command = f"({sys.executable} -m uwf show 01NONE; echo $? >code) 2>&1 >/dev/null | true"
+    await anyio.run_process(["sh", "-c", command], cwd=uwf.folder, env=uwf.environment)
+    assert await anyio.Path(uwf.folder / "code").read_text() == "141\n"
 
 
 async def test_looking_creates_nothing(uwf: Cli) -> None:
@@ -645,6 +740,18 @@ async def test_what_a_model_says_can_not_steer_the_terminal(uwf: Cli, entry: Pat
         assert "\x9b" not in text
 
 
+async def test_what_a_provider_says_can_not_steer_the_terminal(uwf: Cli, entry: Path) -> None:
+    refusal = Wire(data=http(503, b'{"error": {"message": "\\u001b[31mbusy\\nuwf: all is well"}}'))
+    async with loopback_server([refusal, say('{"value": "Salut"}')]) as server:
+        await uwf.use(server)
+        ran = await uwf("run", "hello.py", "x")
+    assert ran.code == 0
+    (line,) = (line for line in ran.err.splitlines() if "busy" in line)
+    assert line.startswith("  waiting ")
+    assert line.endswith("busy uwf: all is well")
+    assert "\x1b" not in ran.err
+
+
 async def test_a_reader_of_events_that_goes_away_does_not_stop_the_thread(
     uwf: Cli, entry: Path
 ) -> None:
@@ -684,6 +791,51 @@ async def test_what_an_entry_prints_is_not_mixed_with_the_events(uwf: Cli, entry
 
     assert done.lines[0]["event"] == "ThreadStarted"
     assert "HELLO" in done.err
+
+
+async def test_what_a_role_prints_is_not_mixed_with_the_data(uwf: Cli) -> None:
+    uwf.write("loud.py", ONE.replace("return 1", "print('HELLO')\n    return 1"))
+    done = await uwf("run", "loud.py", "x")
+    assert (done.out, "HELLO\n" in done.err) == ("1\n", True)
+    replayed = await uwf("thread", "replay", "latest", "--json")
+    assert (replayed.lines[0]["steps"], replayed.err) == (1, "HELLO\n")
+
+
+LEAVES = """
+import sys
+import anyio
+from workflow_execute.testing import in_turn
+
+async def tool():
+    sys.exit(0)
+
+async def turn(ctx):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tool)
+
+run = in_turn(turn)
+"""
+
+
+async def test_what_ends_the_process_is_no_success(uwf: Cli) -> None:
+    done = await uwf("run", uwf.write("leaves.py", LEAVES), "x")
+    assert (done.code, "uwf: something that was run called sys.exit(0)\n" in done.err) == (1, True)
+
+
+async def test_events_go_to_standard_output_also_beside_a_terminal(uwf: Cli) -> None:
+    uwf.write("one.py", ONE)
+    ours, theirs = pty.openpty()
+    done = await anyio.run_process(
+        [sys.executable, "-m", "uwf", "run", "one.py", "x", "--json"],
+        cwd=uwf.folder, env={**uwf.environment, "TERM": "xterm"}, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    drawn = os.read(ours, 65_536).decode()
+    os.close(ours)
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert events == ["ThreadStarted", "RoleStarted", "RoleFinished", "ThreadEnded"]
+    assert "completed (0)" in drawn
+    assert "RoleFinished" not in drawn
 
 
 async def test_a_key_does_not_follow_a_provider_to_another_url(uwf: Cli) -> None:

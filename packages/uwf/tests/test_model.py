@@ -65,22 +65,52 @@ def home(tmp_path: Path) -> dict[str, str]:
     return {**kept, "UWF_HOME": str(tmp_path / "home"), "UWF_MODELS": str(tmp_path / "models")}
 
 
-def test_on_a_terminal_a_download_is_asked_for_and_may_be_declined(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reply", [b"n\n", b"\x04", b"\xff\n"], ids=["no", "end", "nonsense"])
+def test_on_a_terminal_a_download_is_asked_for_and_may_be_declined(
+    tmp_path: Path, reply: bytes
+) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "uwf", "quickstart"]
     with subprocess.Popen(
         command, env=home(tmp_path), cwd=tmp_path, stdin=theirs, stderr=subprocess.PIPE
     ) as process:
         os.close(theirs)
-        os.write(ours, b"n\n")
+        os.write(ours, reply)
         assert process.stderr is not None
         words = process.stderr.read().decode()
     os.close(ours)
 
     assert process.returncode == 1
+    assert "Traceback" not in words
     assert "Fetch the embedded one" in words
     assert "uwf setup --base-url" in words
     assert not (tmp_path / "models").exists()
+
+
+async def test_a_quickstart_with_closed_input_asks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("no folder, so that nothing is fetched")
+    command = f"{sys.executable} -m uwf quickstart <&-"
+    done = await anyio.run_process(["sh", "-c", command], env=home(tmp_path), check=False)
+
+    assert done.returncode == 1
+    assert f"$ uwf model pull {DEFAULT_MODEL}" in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+async def test_a_quickstart_without_the_package_of_the_embedded_model_says_so(
+    tmp_path: Path,
+) -> None:
+    env = home(tmp_path)
+    await anyio.run_process([sys.executable, "-m", "uwf", "setup", "--local"], env=env)
+    script = (
+        "import sys; sys.modules['workflow_local_model'] = None; from uwf import main; "
+        "sys.exit(main(['quickstart']))"
+    )
+    done = await anyio.run_process([sys.executable, "-c", script], env=env, check=False)
+
+    assert done.returncode == 2
+    assert "uv pip install 'uwf[local]'" in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
 
 
 async def test_a_run_without_the_weights_says_how_to_get_them(tmp_path: Path) -> None:

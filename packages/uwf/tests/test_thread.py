@@ -194,7 +194,8 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
     assert f"`uwf thread answer {child} --approve|--deny` answers" in ran.err
     assert f"`uwf thread resume {parent['thread']}` goes on" in ran.err
 
-    assert (await uwf("thread", "answer", child, "--approve", "--text", "yes")).code == 0
+    answered = await uwf("thread", "answer", child, "--approve", "--text", "yes")
+    assert answered.err == f"`uwf thread resume {parent['thread']}` goes on\n"
     resumed = await uwf("thread", "resume", "latest")
     assert (resumed.code, json.loads(resumed.out)) == (0, "yes")
     assert f"  child thread {child}\n" in (await uwf("show")).out
@@ -224,19 +225,19 @@ async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
     assert json.loads((await uwf("thread", "resume")).out) == "yes"
 
 
-async def test_on_a_terminal_the_person_is_asked_at_once(uwf: Cli) -> None:
-    entry = uwf.write("asking.py", ASKING)
+async def talk(uwf: Cli, entry: Path, replies: Sequence[bytes], *, early: bytes = b"") -> str:
+    """Run an entry on a terminal, answer what it asks, and give all that is drawn."""
 
-    def talk() -> str:
+    def run() -> str:
         ours, theirs = pty.openpty()
+        os.write(ours, early)
         process = subprocess.Popen(
             [sys.executable, "-m", "uwf", "run", str(entry), "x"],
             stdin=theirs, stdout=theirs, stderr=theirs,
             cwd=uwf.folder, env={**uwf.environment, "TERM": "xterm", "COLUMNS": "120"},
         )  # fmt: skip
         os.close(theirs)
-        drawn, replies = b"", [b"what?\n", b"y fine by me\n", b"no\n"]
-        asked = 0
+        drawn, asked = b"", 0
         while True:
             ready, _, _ = select.select([ours], [], [], 20)
             assert ready, f"the command hangs: {drawn.decode()}"
@@ -252,11 +253,25 @@ async def test_on_a_terminal_the_person_is_asked_at_once(uwf: Cli) -> None:
         assert process.wait(timeout=10) == 0, drawn.decode()
         return drawn.decode()
 
-    drawn = await anyio.to_thread.run_sync(talk)
+    return await anyio.to_thread.run_sync(run)
+
+
+async def test_on_a_terminal_the_person_is_asked_at_once(uwf: Cli) -> None:
+    entry = uwf.write("asking.py", ASKING)
+
+    drawn = await talk(uwf, entry, [b"what?\n", b"y fine by me\n", b"no\n"])
 
     assert "May I build?" in drawn
     assert "build --all" in drawn
     assert "build:True:fine by me push:False:" in drawn
+
+
+async def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(uwf: Cli) -> None:
+    entry = uwf.write("asking.py", ASKING)
+
+    drawn = await talk(uwf, entry, [b"n\nyes\nyes\n", b"n later\n"], early=b"y\n")
+
+    assert "build:False: push:False:later" in drawn
 
 
 async def test_a_request_is_printed_as_it_was_sent_and_a_replay_needs_no_model(uwf: Cli) -> None:

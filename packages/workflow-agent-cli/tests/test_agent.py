@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -262,6 +263,23 @@ async def test_a_command_line_that_the_system_refuses_is_told(tmp_path: Path) ->
     assert str(error) == f"echo could not be started: Argument list too long; {NEXT}"
 
 
+async def test_words_that_no_process_can_be_given_are_told(tmp_path: Path) -> None:
+    error = await failure(create_cli_agent(command=["echo", "a\0b"]), tmp_path)
+
+    assert isinstance(error, AgentSetupError)
+    assert str(error) == f"echo could not be started: embedded null byte; {NEXT}"
+
+
+async def test_no_room_for_temporary_files_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    error = await failure(create_cli_agent(command=["cat"]), tmp_path)
+
+    assert isinstance(error, AgentSetupError)
+    assert str(error) == f"cat could not be started: No such file or directory; {NEXT}"
+
+
 async def test_a_program_that_cannot_be_run_is_told(tmp_path: Path) -> None:
     program = tmp_path / "agent"
     program.write_text("#!/no/such/interpreter\n")
@@ -347,6 +365,24 @@ async def test_a_profile_of_your_own_reads_its_output_as_it_likes(tmp_path: Path
     )
 
     assert await create_cli_agent(profile, model="m1")(context(tmp_path), "") == "m1"
+
+
+async def test_a_key_at_the_cut_of_a_summary_is_not_shown_in_part(tmp_path: Path) -> None:
+    def read_line(line: bytes, reading: Any) -> tuple[Event, ...]:
+        reading.finished, reading.text = True, "done"
+        return (ToolFinished(name="sh", ok=True, summary=json.loads(line)["said"]),)
+
+    said = json.dumps({"said": "x" * 190 + "sk-very-long-secret" + "y" * 100})
+    profile = AgentProfile(
+        name="mine", command="echo", arguments=[said], env=["A_KEY"], read_line=read_line
+    )
+    ctx = context(tmp_path)
+    key = Secret("sk-very-long-secret")
+    await create_cli_agent(profile, env={"A_KEY": key})(ctx, "")
+
+    assert isinstance(ctx.journal, Notes)
+    (finished,) = (each for each in ctx.journal.events if isinstance(each, ToolFinished))
+    assert finished.summary == "x" * 190 + "[key]" + "y" * 5
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from workflow_protocol import (
     Usage,
     WorkflowDefinition,
 )
+from workflow_reactor import Secret
 from workflow_reactor.testing import ScriptedLlm, call
 from workflow_util_agent import agent_to_adapter
 
@@ -298,6 +299,19 @@ async def test_a_run_counts_against_the_limits_of_its_thread(
     done = await engine_of_priced.resume(fake_workflow("done"), refused.thread_id)
     assert "'scripted' has no price" in done.summary  # the agent ran, the extracting model may not
     assert (workspace / "made.txt").read_text() == "made\n"
+
+
+async def test_a_replay_needs_no_key(engine: Engine, workspace: Path) -> None:
+    keys = ["sk-found"]
+
+    def workflow() -> Workflow:
+        env = {"A_KEY": Secret(lambda: keys[0])}
+        return workflow_of(create_cli_agent(command=["sh", "-c", "echo $A_KEY"], env=env))
+
+    done = await engine.start(workflow(), "Make it.", workspace=workspace)
+    assert done.steps[0].content == "[key]"
+    keys.clear()
+    assert (await engine.replay(workflow(), done.thread_id)).steps == 1
 
 
 async def test_keys_are_in_no_record(

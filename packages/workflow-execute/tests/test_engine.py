@@ -1,6 +1,7 @@
 """Threads on a real store: what is committed when, and in which state each run ends."""
 
 import itertools
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing_extensions import TypeForm
 from workflow_cas import SqliteStore, open_store
 from workflow_execute import (
     BindingError,
+    ChildFailed,
+    ChildTask,
     Engine,
     JournalMismatch,
     Limits,
@@ -27,8 +30,10 @@ from workflow_execute import (
     list_threads,
     read_thread,
     read_turn,
+    run_children,
     run_workflow,
 )
+from workflow_execute.testing import in_turn
 from workflow_protocol import (
     END,
     START,
@@ -208,6 +213,20 @@ async def test_a_roles_exception_leaves_the_thread_failed_with_type_and_message(
     with pytest.raises(ThreadNotCompleted, match="role exploded") as error:
         _ = result.value
     assert error.value.__cause__ is result.error
+
+
+async def test_a_role_that_wants_to_end_the_process_has_failed(store: SqliteStore) -> None:
+    async def leave(ctx: ThreadContext) -> int:
+        sys.exit(0)
+
+    async def both(ctx: ThreadContext) -> int:
+        tasks = [ChildTask(workflow=in_turn(leave), prompt="p", name=name) for name in "ab"]
+        return len(await run_children(ctx, tasks))
+
+    for role, error in ((leave, RoleValueError), (both, ChildFailed)):
+        result = await Engine(store).start(in_turn(role), "p")
+        assert (result.state, type(result.error)) == ("failed", error)
+        assert "role 'role-0' called sys.exit(0)" in result.summary
 
 
 async def test_a_value_of_the_wrong_type_is_the_adapters_fault(store: SqliteStore) -> None:
@@ -446,6 +465,15 @@ async def test_one_thread_has_one_owner(store: SqliteStore, tmp_path: Path) -> N
 
     assert not await engine.is_running(thread_id)
     assert not await Engine(store).is_running(thread_id)
+
+
+async def test_to_look_whether_a_thread_runs_writes_nothing(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """It may lie on a read-only medium, as a thread that was interrupted."""
+    locks = tmp_path / "locks"
+    assert not await Engine(store, locks=locks).is_running(ThreadId("01NONE"))
+    assert not locks.exists()
 
 
 async def test_many_threads_at_once_lose_nothing(store: SqliteStore) -> None:

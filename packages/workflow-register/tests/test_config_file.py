@@ -531,6 +531,38 @@ def test_an_edit_never_writes_a_key_in_clear(tmp_path: Path) -> None:
     assert path.read_text() == FULL
 
 
+SHARED = """\
+providers:
+  a: &a
+    base_url: http://a
+    api_key: ${A_KEY}
+    profile: {dialect: json}
+  b: *a
+  c: {<<: *a, base_url: http://c}
+"""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"b": {"base_url": "http://b", "api_key": None}},
+        {"c": {"base_url": "http://new", "api_key": None}},
+        {"c": {"profile": {"dialect": "xml"}}},
+        {"a": {"profile": {"dialect": "xml"}}},
+    ],
+    ids=["alias", "merged key", "merged mapping", "anchor"],
+)
+def test_an_edit_of_what_others_share_is_refused_instead_of_changing_them(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    path = written(tmp_path, SHARED)
+    with pytest.raises(ConfigError, match="write them out, and do it again"):
+        update_config(tmp_path, {"providers": changes})
+    assert path.read_text() == SHARED
+    config = update_config(tmp_path, {"providers": {"c": {"base_url": "http://d"}}})
+    assert config.providers["c"].base_url == "http://d"
+
+
 def test_an_edit_whose_result_is_wrong_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"models.default: no provider is called 'opena'"):
         update_config(tmp_path, {"models": {"default": "opena/x"}})

@@ -1,4 +1,5 @@
 import os
+import tempfile
 from pathlib import Path
 
 import anyio
@@ -88,6 +89,19 @@ async def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
         await run(tmp_path / "gone", "true")
 
     assert caught.value.reason == "No such file or directory"
+
+
+async def test_no_room_for_the_input_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(ProcessNotStarted, match="could not be started: No such file"):
+        await run(tmp_path, "cat", stdin=b"x")
+
+
+async def test_what_no_argument_can_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ProcessNotStarted, match="could not be started: embedded null byte"):
+        await run(tmp_path, "echo \0")
 
 
 @given(chunks=st.lists(st.binary(max_size=30)), limit=st.integers(1, 40))

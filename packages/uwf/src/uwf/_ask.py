@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import termios
 
 import anyio
 
+from uwf._output import printable
 from uwf._view import View
 from workflow_execute import Asker
 from workflow_protocol import Answer, Question
@@ -30,8 +32,10 @@ def ask_on_terminal(view: View) -> Asker:
 
 async def _ask(question: Question) -> Answer | None:
     """Show the question until the reply can be understood; none at all decides later."""
+    # What was typed before it was shown can't be meant for it.
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
     shown = question.text + (f"\n{question.details}" if question.details else "")
-    print(_printable(shown), file=sys.stderr)
+    print(printable(shown), file=sys.stderr)
     while True:
         print("[y]es or [n]o, with a reason if you like; nothing to decide later: ",
               end="", file=sys.stderr, flush=True)  # fmt: skip
@@ -43,8 +47,3 @@ async def _ask(question: Question) -> Answer | None:
         word, _, reason = line.partition(" ")
         if word.lower() in {"y", "yes", "n", "no"}:
             return Answer(approved=word.lower() in {"y", "yes"}, text=reason.strip())
-
-
-def _printable(text: str) -> str:
-    """What a model wrote can't move the cursor or hide a part of it."""
-    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)

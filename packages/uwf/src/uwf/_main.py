@@ -26,9 +26,18 @@ if TYPE_CHECKING:
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Ctrl-C, SIGTERM and SIGHUP raise on."""
     _mend_streams()
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _interrupt)
-        signal.signal(signal.SIGHUP, _interrupt)
+    _hear_of_ends()
+    try:
+        return _run(argv)
+    except BrokenPipeError:  # the reader has gone, as in `uwf show | head`
+        return 128 + signal.SIGPIPE
+    except OSError:  # what went wrong could not be told
+        return 1
+    finally:
+        _drop_broken_streams()
+
+
+def _run(argv: Sequence[str] | None) -> int:
     output = Output()
     try:
         arguments = parse(argv)
@@ -44,9 +53,7 @@ def run_command(argv: Sequence[str] | None = None) -> int:
         _report(output, error)
         return 2
     except BrokenPipeError:
-        # The reader has gone, as in `uwf show | head`. Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        raise
     except (WorkflowError, OSError) as error:
         _report(output, error)
         return 1
@@ -63,16 +70,51 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _hear_of_ends() -> None:
+    """Let SIGTERM and SIGHUP be the same as Ctrl-C, unless they are ignored, as under `nohup`."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _drop_broken_streams() -> None:
+    """Forget what can't be written: Python would try again at exit, and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _carry_out(arguments: argparse.Namespace, output: Output) -> int:
     """Import a command's module, now that it is needed, and call it with what was given."""
     options = {
-        name: value
+        name: _as_text(name, value)
         for name, value in vars(arguments).items()
         if name not in {"command", "json", "home"}
     }
     module, _, function = str(arguments.command).partition(":")
     command: Callable[..., int] = getattr(import_module(f"uwf.{module}"), function)
-    return command(output, **options)
+    try:
+        return command(output, **options)
+    except SystemExit as error:  # of a tool, say: its code is not that of the workflow
+        raise Failed(1, f"something that was run called sys.exit({error.code!r})") from error
+
+
+def _as_text(name: str, value: object) -> object:
+    """What was given as text, whatever the locale made of it. Paths may be any bytes.
+
+    Raises:
+        UsageError: it is no text.
+    """
+    if not isinstance(value, str) or name == "workflow":
+        return value
+    try:
+        return os.fsencode(value).decode()
+    except UnicodeError as error:
+        raise UsageError(f"the {name.replace('_', '-')} is not UTF-8 text") from error
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -85,8 +127,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _report(output: Output, error: Exception) -> None:
     message = _words(error)
-    output.record({"error": {"type": type(error).__name__, "message": message}})
     output.say(f"uwf: {message}")
+    output.record({"error": {"type": type(error).__name__, "message": message}})
 
 
 def _words(error: Exception) -> str:

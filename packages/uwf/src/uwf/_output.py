@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TextIO
 
 import msgspec
 
@@ -14,15 +15,25 @@ class Output:
     """Prints for people, or with `json` one JSON value a line for programs."""
 
     json: bool = False
+    _stream: TextIO = field(default_factory=lambda: sys.stdout)
+    """Standard output as it is now, whatever stands in for it while a thread runs."""
 
     def data(self, value: object, text: str) -> None:
         """Print a command's result: `value` for programs, `text` for people."""
-        print(to_json(value) if self.json else printable(text), flush=True)
+        self._print(to_json(value) if self.json else printable(text))
 
     def record(self, value: object) -> None:
         """Print one JSON line of several; nothing for people, who have the progress view."""
         if self.json:
-            print(to_json(value), flush=True)
+            self._print(to_json(value))
+
+    def raw(self, data: bytes) -> None:
+        """Print bytes as they are."""
+        self._stream.buffer.write(data)
+        self._stream.buffer.flush()
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
 
     def say(self, text: str) -> None:
         """Tell people something beside the result."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from uwf import examples
 from uwf._errors import Failed
+from uwf._model import choose, local_model
 from uwf._output import Output, size
 from uwf._setup import is_configured
 from workflow_register import build_bundle, bundles_path, effective_config, find_home, resolve_model
@@ -54,19 +55,22 @@ def _pull_if_absent(output: Output, step: _Stepper, *, assume_yes: bool) -> None
     model = resolve_model(effective_config(find_home()))
     if model.kind != "local":
         return
-    from workflow_local_model import DEFAULT_MODEL, default_cache, find_model, is_present
+    local_model()
+    from workflow_local_model import default_cache, is_present
 
-    found = find_model(model.model or DEFAULT_MODEL)
+    found = choose(model.model)
     if is_present(found, default_cache()):
         return
-    if sys.stdin.isatty() and not assume_yes and not _agreed(output, found.size_bytes):
+    asks = sys.stdin is not None and sys.stdin.isatty() and not assume_yes
+    if asks and not _agreed(output, found.size_bytes):
         raise Failed(1, "nothing was fetched; name another model with `uwf setup --base-url URL`")
     step("model", "pull", found.name)
 
 
 def _agreed(output: Output, size_bytes: int) -> bool:
     output.say(f"No model is here yet. Fetch the embedded one, {size(size_bytes)}? [Y/n]")
-    return input().strip().lower() in {"", "y", "yes"}
+    reply = sys.stdin.buffer.readline()  # the end of input, which agrees to nothing, has no line
+    return reply != b"" and reply.strip().lower() in {b"", b"y", b"yes"}
 
 
 def _short(path: Path) -> str:

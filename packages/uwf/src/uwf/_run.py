@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -55,7 +54,8 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
         if from_path is not None:
-            bundle, name = open_bundle(from_path), from_path.stem
+            bundle = open_bundle(from_path)
+            name = Path(bundle.manifest.entry).stem
         else:
             bundle, name = await read_registered(store, check_name(workflow)), workflow
         archive = content(bundle.data)
@@ -167,7 +167,11 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     asks = on_terminal() and not output.json
     last_value = ""
     broken: OSError | None = None
-    with watching(sys.stderr) as view:
+    # Standard output is for our own data, not for what an entry and its roles print.
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        watching(sys.stderr, live=not output.json) as view,
+    ):
 
         def observe(event: Event) -> None:
             """Show an event. The thread goes on when nobody can read about it any more."""
@@ -210,7 +214,8 @@ class _Logged(logging.Handler):
         """Show one record."""
         error = record.exc_info[1] if record.exc_info else None
         reason = f": {str(error) or type(error).__name__}" if error is not None else ""
-        self._output.say(f"uwf: {record.getMessage()}{reason}")
+        with contextlib.suppress(OSError):  # nobody can read it any more
+            self._output.say(f"uwf: {record.getMessage()}{reason}")
 
 
 def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -227,26 +232,25 @@ def read_task(prompt: str) -> str:
     Raises:
         UsageError: it is empty, or no text.
     """
-    if prompt == "-" and sys.stdin is None:
-        raise UsageError("standard input is closed; give the prompt as an argument")
-    try:
-        data = sys.stdin.buffer.read() if prompt == "-" else os.fsencode(prompt)
-        task = data.decode()
-    except UnicodeError as error:
-        raise UsageError("the prompt is not UTF-8 text") from error
+    task = _standard_input() if prompt == "-" else prompt
     if not task.strip():
         raise UsageError("the prompt is empty; say what is to be done")
     return task
 
 
+def _standard_input() -> str:
+    if sys.stdin is None:
+        raise UsageError("standard input is closed; give the prompt as an argument")
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeError as error:
+        raise UsageError("the prompt is not UTF-8 text") from error
+
+
 def _as_path(workflow: str) -> Path | None:
-    """The path that a workflow is given by; `None` for a registered name."""
+    """The path that a workflow is given by; `None` for a registered name, which has no dot."""
     path = Path(workflow)
-    if path.suffix in {".py", ".zip"} or path.name != workflow:
-        return path
-    with contextlib.suppress(OSError):  # too long to be a file
-        return path if path.is_file() else None
-    return None
+    return path if path.suffix or path.name != workflow else None
 
 
 def load(bundle: Bundle) -> Workflow:
@@ -255,8 +259,7 @@ def load(bundle: Bundle) -> Workflow:
     Raises:
         UsageError: it is one of something else.
     """
-    with contextlib.redirect_stdout(sys.stderr):  # standard output is for our own data
-        found: HasDefinition = load_workflow(bundle)
+    found: HasDefinition = load_workflow(bundle)
     if not isinstance(found, Workflow):
         raise UsageError("the entry's `run` was not made by workflow_execute.create_workflow")
     return found

@@ -59,7 +59,10 @@ def _endpoint(
 ) -> Changes:
     if not model:
         raise UsageError("--base-url needs --model: the endpoint's name of the model")
-    where = urlsplit(base_url).netloc
+    try:
+        where = urlsplit(base_url).netloc
+    except ValueError:  # such as brackets that don't close
+        where = ""
     if not where:
         raise UsageError(f"{base_url!r} is no URL; it looks like https://host/v1")
     short = re.sub(r"[^a-z0-9]+", "-", where.rpartition("@")[2].lower()).strip("-")

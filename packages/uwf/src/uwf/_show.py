@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 
 import anyio
 import msgspec
@@ -31,9 +30,11 @@ from workflow_register import find_home, store_path
 
 def show(output: Output, thread: str, *, turns: bool) -> int:
     """Print a thread: how it stands, its steps, and with `turns` all that was recorded."""
+    if not store_path(find_home()).exists():
+        raise ThreadNotFound(thread)
 
     async def main() -> None:
-        async with _store() as store:
+        async with open_existing(find_home()) as store:
             found = await read_thread(store, await find_thread(store, thread))
             engine = _engine(store)
             state = await engine.state(found)
@@ -54,21 +55,17 @@ def threads(output: Output) -> int:
     """List the threads, newest first; one that can't be read does not hide the others."""
 
     async def main() -> None:
-        async with _store() as store:
-            ids = await list_threads(store)
-            for thread_id in reversed(ids):
-                await _list_one(output, store, thread_id)
+        ids: list[ThreadId] = []
+        if store_path(find_home()).exists():
+            async with open_existing(find_home()) as store:
+                ids = await list_threads(store)
+                for thread_id in reversed(ids):
+                    await _list_one(output, store, thread_id)
         if not ids:
             output.say("there is no thread yet; begin with `uwf run`")
 
     anyio.run(main)
     return 0
-
-
-def _store() -> AbstractAsyncContextManager[Store]:
-    if not store_path(find_home()).exists():
-        raise ThreadNotFound("latest")
-    return open_existing(find_home())
 
 
 async def _list_one(output: Output, store: Store, thread_id: ThreadId) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -51,7 +52,7 @@ def fork(
             prompt=task,
             workspace=workspace,
             bundle=archive.hash if archive else None,
-            name=bundle.stem if bundle else None,
+            name=Path(other.manifest.entry).stem if other else None,
         )
         output.data({"thread": fork_id, "origin": thread_id}, fork_id)
         output.say(f"`uwf thread resume {fork_id}` runs it")
@@ -101,8 +102,7 @@ def request(output: Output, thread: str, number: int) -> int:
             text = only.data.decode(errors="replace")
             output.record({"step": only.step, "key": only.key, "request": text})
         else:
-            sys.stdout.buffer.write(only.data)
-            sys.stdout.buffer.flush()
+            output.raw(only.data)
         return 0
 
     return _on_thread(thread, work)
@@ -142,10 +142,17 @@ def answer(output: Output, thread: str, key: str | None, *, approved: bool, text
         if left:
             output.say(f"{left} more to answer: `uwf show {thread_id}`")
         else:
-            output.say(f"`uwf thread resume {thread_id}` goes on")
+            top = await _topmost(engine.store, thread_id)
+            output.say(f"`uwf thread resume {top}` goes on")
         return 0
 
     return _on_thread(thread, work)
+
+
+async def _topmost(store: Store, thread_id: ThreadId) -> ThreadId:
+    """The thread that waits for this one, however far above; it alone takes all below it up."""
+    parent = (await read_thread(store, thread_id)).parent
+    return thread_id if parent is None else await _topmost(store, parent)
 
 
 async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:
@@ -162,4 +169,5 @@ def _on_thread(thread: str, work: _Work) -> int:
             engine = Engine(store, locks=home / "locks")
             return await work(engine, await find_thread(store, thread))
 
-    return anyio.run(main)
+    with contextlib.redirect_stdout(sys.stderr):  # a replay runs the roles, which may print
+        return anyio.run(main)

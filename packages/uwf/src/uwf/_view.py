@@ -53,7 +53,7 @@ class Progress:
                 self.now = "reading the reply"
             case Retrying():
                 self.now = f"waiting {event.wait_s:.1f} s: {event.reason}"
-                return f"  {self.now}"
+                return shorten(f"  {self.now}", len(self.now) + 2)
             case ToolStarted():
                 self._arguments = _compact(event.arguments)
                 self.now = f"{event.name} {self._arguments}"
@@ -87,7 +87,7 @@ def _compact(arguments: str) -> str:
 
 def shorten(text: str, width: int = _WIDTH) -> str:
     """One line of limited width, safe to print: control characters become spaces."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split(" ")).rstrip()
+    flat = "".join(c if c.isprintable() else " " for c in text).rstrip()
     return flat if len(flat) <= width else f"{flat[: width - 1]}…"
 
 
@@ -100,10 +100,10 @@ class View:
 
 
 @contextmanager
-def watching(stream: TextIO) -> Generator[View]:
+def watching(stream: TextIO, *, live: bool) -> Generator[View]:
     """Show a thread's events while the block runs."""
     progress = Progress()
-    if stream.isatty():
+    if live and stream.isatty():
         with _live(progress, stream) as view:
             yield view
     else:

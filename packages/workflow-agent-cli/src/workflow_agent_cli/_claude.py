@@ -94,7 +94,7 @@ def _blocks(blocks: list[_Block], reading: Reading) -> tuple[Event, ...]:
             events.append(ToolStarted(name=block.name, arguments=_text(block.input)))
         elif block.type == "tool_result":
             name = reading.tools.pop(block.tool_use_id, "tool")
-            summary = _text(block.content)[:200]
+            summary = _text(block.content)
             events.append(ToolFinished(name=name, ok=not block.is_error, summary=summary))
     return tuple(events)
 

@@ -89,7 +89,7 @@ def _item(item: _Item, reading: Reading, *, done: bool) -> tuple[Event, ...]:
             reading.complaint = item.message
         case "command_execution" if done:
             ok = item.exit_code == 0
-            return (ToolFinished(name="shell", ok=ok, summary=item.aggregated_output[:200]),)
+            return (ToolFinished(name="shell", ok=ok, summary=item.aggregated_output),)
         case "command_execution":
             arguments = msgspec.json.encode({"command": item.command}).decode()
             return (ToolStarted(name="shell", arguments=arguments),)

@@ -82,7 +82,7 @@ def read_opencode(line: bytes, reading: Reading) -> tuple[Event, ...]:
             summary = part.state.output if ok else part.state.error
             return (
                 ToolStarted(name=part.tool, arguments=arguments),
-                ToolFinished(name=part.tool, ok=ok, summary=summary[:200]),
+                ToolFinished(name=part.tool, ok=ok, summary=summary),
             )
         case _:
             pass

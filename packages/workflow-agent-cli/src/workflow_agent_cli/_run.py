@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import msgspec
 
 from workflow_agent_cli._environment import Environment
 from workflow_agent_cli._output import Lines, Text, TooMuch
 from workflow_agent_cli._profiles import AgentProfile
 from workflow_agent_cli._reading import Reading
 from workflow_agent_cli._record import UNKNOWN, AgentRun, How
-from workflow_protocol import Event
+from workflow_protocol import Event, ToolFinished
 from workflow_util_agent.process import ProcessNotStarted, Ran, run_command
 
 _MAX_STDERR_BYTES = 16 * 1024
 _MAX_REPORT_BYTES = 1024 * 1024
+_MAX_SUMMARY_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +65,14 @@ async def run_agent(
             known = reading.session_id
             await on_session(known)
         for event in events:
-            await note(clean.redacted(event))
+            await note(_shortened(clean.redacted(event)))
 
     async def on_stdout(data: bytes) -> None:
         await take(output.feed(data))
 
     started_s = anyio.current_time()
-    # A folder of its own: agents may write the report through another file beside it.
-    with tempfile.TemporaryDirectory(prefix="agent-") as folder:
-        report = Path(folder) / "report.json"
-        try:
+    try:
+        with _place_of_report() as report:
             ran = await run_command(
                 _command_line(order, report),
                 cwd=order.workspace,
@@ -82,12 +83,12 @@ async def run_agent(
                 stdin=b"" if order.profile.prompt_is_argument else order.prompt.encode(),
                 on_stdout=on_stdout,
             )
-        except (ProcessNotStarted, TooMuch) as error:
             await take(output.end())
-            return clean.redacted(_stopped(error, reading, since_s=started_s), guess=True)
+            _read_report(order.profile, report, reading)
+            await take(())
+    except (ProcessNotStarted, TooMuch) as error:
         await take(output.end())
-        _read_report(order.profile, report, reading)
-        await take(())
+        return clean.redacted(_stopped(error, reading, since_s=started_s), guess=True)
     how, words = judge(order.profile, reading, ran, left_out=output.left_out, stray=output.stray)
     run = AgentRun(
         how=how,
@@ -101,6 +102,28 @@ async def run_agent(
         usage=reading.usage or UNKNOWN,
     )
     return clean.redacted(run, guess=how != "done")
+
+
+@contextmanager
+def _place_of_report() -> Generator[Path]:
+    """A name in a folder of its own: agents may write the report through another file beside it.
+
+    Raises:
+        ProcessNotStarted: the folder can't be made.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise ProcessNotStarted(error.strerror or str(error)) from error
+    with folder as name:
+        yield Path(name) / "report.json"
+
+
+def _shortened(event: Event) -> Event:
+    """Cut what a tool gave. Not before keys are taken out: half a key is none that is known."""
+    if isinstance(event, ToolFinished):
+        return msgspec.structs.replace(event, summary=event.summary[:_MAX_SUMMARY_CHARS])
+    return event
 
 
 def _stopped(error: ProcessNotStarted | TooMuch, reading: Reading, *, since_s: float) -> AgentRun:

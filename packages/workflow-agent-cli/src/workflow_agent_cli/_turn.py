@@ -49,10 +49,12 @@ async def _attempt(
     settings: Settings, ctx: ThreadContext, prompt: str, session: str, attempt: int
 ) -> AgentRun:
     journal = ctx.journal
-    environment = Environment(settings.names, settings.env)
+
+    def environment() -> Environment:  # only when it is run: a replay needs no keys
+        return Environment(settings.names, settings.env)
 
     async def find() -> str:
-        return await find_executable(settings, ctx.start.workspace, prompt, environment)
+        return await find_executable(settings, ctx.start.workspace, prompt, environment())
 
     executable = await journal.run(f"ready/{attempt}", find, type=str)
     told = False
@@ -71,7 +73,7 @@ async def _attempt(
             session=session,
             more=settings.more,
             workspace=ctx.start.workspace,
-            environment=environment,
+            environment=environment(),
             timeout_s=settings.timeout_s,
             max_output_bytes=settings.max_output_bytes,
         )

@@ -17,7 +17,7 @@ from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, Threa
 from workflow_execute._host import Host
 from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._journal import Asker, StoreJournal, TurnRecords
-from workflow_execute._locks import owning
+from workflow_execute._locks import is_owned, owning
 from workflow_execute._records import ShownState, TurnRecord
 from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
 from workflow_execute._result import ThreadResult
@@ -340,13 +340,7 @@ class Engine:
 
     async def is_running(self, thread_id: ThreadId) -> bool:
         """Whether some process runs the thread now. A dead owner's lock is free at once."""
-        if self._locks is None:
-            return False
-        try:
-            async with owning(self._locks, thread_id, patience_s=0):
-                return False
-        except ThreadBusy:
-            return True
+        return self._locks is not None and is_owned(self._locks, thread_id)
 
     async def state(self, stored: StoredThread) -> ShownState:
         """The state of a thread: what is recorded, but `interrupted` where its process is gone."""

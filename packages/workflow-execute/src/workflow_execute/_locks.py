@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,7 +30,7 @@ async def owning(
         yield
         return
     await anyio.Path(locks).mkdir(parents=True, exist_ok=True)
-    lock = FileLock(locks / f"{thread_id}.lock", thread_local=False)
+    lock = FileLock(_lock_file(locks, thread_id), thread_local=False)
     deadline = anyio.current_time() + patience_s
     while True:
         try:
@@ -43,3 +44,24 @@ async def owning(
         yield
     finally:
         lock.release()
+
+
+def is_owned(locks: Path, thread_id: str) -> bool:
+    """Whether somebody runs the thread now. To look writes nothing: the place may be read-only."""
+    import fcntl  # not on every system
+
+    try:
+        descriptor = os.open(_lock_file(locks, thread_id), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _lock_file(locks: Path, thread_id: str) -> Path:
+    return locks / f"{thread_id}.lock"

@@ -98,7 +98,8 @@ async def _carry_out(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadCon
     """Run a role's turn, telling apart what an adapter commonly gets wrong.
 
     Raises:
-        RoleValueError: the adapter gave no function, or its function nothing to wait for.
+        RoleValueError: the adapter gave no function, its function nothing to wait for, or it wants
+            to end the process, which runs other threads too.
     """
     turn = cast("object", adapter(role.system_prompt, role.schema))
     if not callable(turn):
@@ -113,7 +114,13 @@ async def _carry_out(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadCon
             f"the role function of {role.name!r} gave a value of type {type(working).__name__} "
             "at once; make it an `async def`"
         )
-    return cast("T", await working)
+    try:
+        return cast("T", await working)
+    except SystemExit as error:
+        raise RoleValueError(
+            f"the role {role.name!r} called sys.exit({error.code!r}); let it return a value, or "
+            "raise an exception"
+        ) from error
 
 
 def encode_value(role: RoleDefinition[T], value: T) -> tuple[bytes, T]:

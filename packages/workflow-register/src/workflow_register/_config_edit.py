@@ -11,8 +11,8 @@ from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import CommentMark
 from ruamel.yaml.tokens import CommentToken
 
-from workflow_register._config_yaml import parse_yaml, round_trip
-from workflow_register._errors import file_error
+from workflow_register._config_yaml import parse_yaml, plain, round_trip
+from workflow_register._errors import ConfigError, file_error
 
 Values = Mapping[str, object]
 
@@ -21,7 +21,8 @@ def edit_config(path: Path, text: str, changes: Values) -> str:
     """Apply a merge patch to the text of a configuration and keep the rest as it is written.
 
     Raises:
-        ConfigError: the text isn't YAML, or no mapping. The result is not checked otherwise.
+        ConfigError: the text isn't YAML, or no mapping, or more than the patch would change. The
+            result is not checked otherwise.
     """
     document = parse_yaml(path, text)
     if document is None:  # nothing but comments, which no node would keep
@@ -31,13 +32,42 @@ def edit_config(path: Path, text: str, changes: Values) -> str:
         prefix = ""
     if not isinstance(document, CommentedMap):
         raise file_error(path, "it should hold keys such as `providers:` and `models:`", 1)
-    if not _merge(document, changes):
+    meant = _patched(plain(document), changes)
+    try:
+        changed = _merge(document, changes)
+    except KeyError as error:  # the parser's own, where others merge what is to be removed
+        raise _shared(path) from error
+    if not changed and meant == plain(document):
         return text
     yaml = round_trip()
     yaml.indent(mapping=_indent_of(text))
     out = io.StringIO()
     cast("Any", yaml).dump(document, out)
-    return prefix + out.getvalue()
+    after = prefix + out.getvalue()
+    if plain(parse_yaml(path, after)) != meant:
+        raise _shared(path)
+    return after
+
+
+def _shared(path: Path) -> ConfigError:
+    return file_error(
+        path,
+        "this change would go to where an anchor (&) or a merge (<<) takes its values from; "
+        "write them out, and do it again",
+    )
+
+
+def _patched(tree: object, changes: Values) -> dict[str, object]:
+    """What plain data says after a merge patch."""
+    patched = dict(cast("Values", tree)) if isinstance(tree, Mapping) else {}
+    for key, value in changes.items():
+        if isinstance(value, Mapping):
+            patched[key] = _patched(patched.get(key), cast("Values", value))
+        elif value is None:
+            patched.pop(key, None)
+        else:
+            patched[key] = value
+    return patched
 
 
 def _merge(node: CommentedMap, changes: Values) -> bool:

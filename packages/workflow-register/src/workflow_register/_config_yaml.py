@@ -40,15 +40,20 @@ def parse_yaml(path: Path, text: str) -> object:
     """Parse text to what `round_trip` can write again.
 
     Raises:
-        ConfigError: it isn't YAML; the message has not a word of it, since it may hold a key.
+        ConfigError: it isn't YAML, or far too much; the message has not a word of it, since it may
+            hold a key.
     """
     try:
-        return cast("Any", round_trip()).load(text)
+        document: object = cast("Any", round_trip()).load(text)
     except MarkedYAMLError as error:
         line, problem = _marked(error)
         fault = file_error(path, _syntax_message(problem, text, line), line)
     except (YAMLError, ValueError, RecursionError) as error:
         fault = file_error(path, f"it is not YAML ({type(error).__name__})")
+    else:
+        if _size(document, {}) <= MAX_VALUES:
+            return document
+        fault = file_error(path, f"it has more than {MAX_VALUES:,} values; is it the right file?")
     raise fault  # without its cause, whose text quotes the file, and so perhaps a key
 
 
@@ -77,10 +82,8 @@ def _check(path: Path, document: object) -> Config:
         return Config()
     if not isinstance(document, CommentedMap):
         raise file_error(path, "it should hold keys such as `providers:` and `models:`", 1)
-    if _size(document, {}) > MAX_VALUES:
-        raise file_error(path, f"it has more than {MAX_VALUES:,} values; is it the right file?")
     misfits = dict(_unplain(document))
-    result = check_config(_plain(document))
+    result = check_config(plain(document))
     if isinstance(result, Config):
         if not misfits:
             return result
@@ -126,12 +129,13 @@ def _unplain(node: object, place: Place = ()) -> Iterator[Misfit]:
         yield from _unplain(value, (*place, key if isinstance(key, int) else str(key)))
 
 
-def _plain(node: object) -> Any:
+def plain(node: object) -> Any:
+    """What a document says, without how it is written."""
     children = _children(node)
     if isinstance(node, CommentedMap):
-        return {str(key): _plain(value) for key, value in children or ()}
+        return {str(key): plain(value) for key, value in children or ()}
     if children is not None:
-        return [_plain(value) for _, value in children]
+        return [plain(value) for _, value in children]
     if isinstance(node, ScalarBoolean):  # an int to Python
         return bool(node)
     for kind in (bool, int, float, str):

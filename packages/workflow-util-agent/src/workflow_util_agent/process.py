@@ -100,7 +100,7 @@ async def run_command(
         on_stdout: takes standard output as it comes. What it raises ends the command.
 
     Raises:
-        ProcessNotStarted: it could not be started.
+        ProcessNotStarted: it could not be started, or there is no room for its input.
     """
     started = time.monotonic()
     process = await _start(
@@ -142,10 +142,10 @@ async def _start(
     outside = ["/bin/sh", "-c", _OUTSIDE, "sh"]
     supervised = [sys.executable, "-I", "-S", str(_SUPERVISE)] if adopt else outside
     process: Process | None = None
-    with _readable(stdin) as fds:
-        # The supervisor's own input is its lifeline, so the command opens this one itself.
-        opening = ["/bin/sh", "-c", f'exec "$0" "$@" </dev/fd/{fds[0]}'] if fds else []
-        try:
+    try:
+        with _readable(stdin) as fds:
+            # The supervisor's own input is its lifeline, so the command opens this one itself.
+            opening = ["/bin/sh", "-c", f'exec "$0" "$@" </dev/fd/{fds[0]}'] if fds else []
             # A start that is cancelled half-way kills the supervisor, which then can't do its work.
             with anyio.CancelScope(shield=True):
                 process = await anyio.open_process(
@@ -158,8 +158,9 @@ async def _start(
                     start_new_session=True,
                     pass_fds=fds,
                 )
-        except OSError as error:
-            raise ProcessNotStarted(str(error.strerror)) from error
+    except (OSError, ValueError) as error:  # the latter for what no argument can be
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ProcessNotStarted(reason or str(error)) from error
     assert process is not None  # nobody cancels that scope
     return process
 
