@@ -129,7 +129,11 @@ async def test_a_path_that_leaves_out_the_match_is_lifted_and_it_says_so(root: P
         "(1 matching line in 4 files searched)",
         "(there is no 'lib'; at the top there are '.gitignore', 'README.md', 'data.bin', 'out', "
         "'pipe', 'same.py', 'src/')",
+        "(no match in '*.py' and 'lib'; these are in other files)",
     ]
+    assert (await found(root, "more FOO", path="lib"))[-1] == (
+        "(no match for 'more FOO'; these have its words, in any order and case)"
+    )
 
 
 @pytest.mark.parametrize("pattern", ["more FOO", "foo_and_more", "Bar, more"])

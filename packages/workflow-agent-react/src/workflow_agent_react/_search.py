@@ -110,7 +110,8 @@ async def search_files(
         ripgrep: match with `rg` where it is installed.
 
     Raises:
-        ToolError: the pattern or glob can't be used, or there is no such folder.
+        ToolError: the pattern or glob can't be used, or there is no such folder and no match
+            elsewhere.
     """
     _must_be_usable(pattern)
     fault = regex_fault(pattern)
@@ -122,7 +123,8 @@ async def search_files(
         note = "(no match as a regular expression; these match as plain text)"
         attempts.append((grep_for(pattern, literal=True), path, glob, note))
     if glob or path != ".":
-        note = f"(no match in {glob or path!r}; these are in other files)"
+        left = " and ".join(map(repr, filter(None, (glob, path if path != "." else ""))))
+        note = f"(no match in {left}; these are in other files)"
         attempts.append((grep, ".", "", note))
     if literal and (words := words_of(pattern)):
         note = f"(no match for {pattern!r}; these have its words, in any order and case)"
@@ -135,7 +137,7 @@ async def search_files(
             missing = error
             continue
         if found.lines or found.stopped:
-            return _report(found, pattern, f"({missing})" if missing else note)
+            return _report(found, pattern, f"({missing})\n{note}" if missing else note)
     if missing:
         raise missing
     return _report(found, pattern, await to_thread.run_sync(_named_like, root, pattern))
