@@ -542,13 +542,20 @@ run = in_turn(turn)
 """
 
 
-async def test_under_nohup_a_terminal_that_goes_away_ends_nothing(uwf: Cli) -> None:
+@asynccontextmanager
+async def running_without(uwf: Cli, ignored: str) -> AsyncGenerator[anyio.abc.Process]:
+    """A run that has begun and was started with a signal ignored."""
     uwf.write("waiting.py", WAITING)
-    command = f"trap '' HUP; exec {sys.executable} -m uwf run waiting.py x"
+    command = f"trap '' {ignored}; exec {sys.executable} -m uwf run waiting.py x"
     async with await anyio.open_process(
         ["sh", "-c", command], cwd=uwf.folder, env=uwf.environment
     ) as process:
         await anyio.to_thread.run_sync(lambda: wait_for((uwf.folder / "begun").exists))
+        yield process
+
+
+async def test_under_nohup_a_terminal_that_goes_away_ends_nothing(uwf: Cli) -> None:
+    async with running_without(uwf, "HUP") as process:
         process.send_signal(signal.SIGHUP)
         (uwf.folder / "go").touch()
         assert await process.wait() == 0
@@ -556,12 +563,7 @@ async def test_under_nohup_a_terminal_that_goes_away_ends_nothing(uwf: Cli) -> N
 
 async def test_a_background_job_of_a_script_can_be_ended(uwf: Cli) -> None:
     """It ignores SIGINT."""
-    uwf.write("waiting.py", WAITING)
-    command = f"trap '' INT; exec {sys.executable} -m uwf run waiting.py x"
-    async with await anyio.open_process(
-        ["sh", "-c", command], cwd=uwf.folder, env=uwf.environment
-    ) as process:
-        await anyio.to_thread.run_sync(lambda: wait_for((uwf.folder / "begun").exists))
+    async with running_without(uwf, "INT") as process:
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
         said = b"".join([part async for part in process.stderr])
