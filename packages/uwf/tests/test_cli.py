@@ -542,11 +542,35 @@ run = in_turn(turn)
 """
 
 
+SLOW_TO_END = WAITING.replace("return 1", "return 2").replace(
+    "with anyio.fail_after(20):",
+    """try:
+        await anyio.sleep(20)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(0.3)
+    while True:""",
+)
+
+STUBBORN = """
+import time
+from workflow_execute.testing import in_turn
+
+async def turn(ctx):
+    (ctx.start.workspace / "begun").touch()
+    time.sleep(20)
+    return 1
+
+run = in_turn(turn)
+"""
+
+
 @asynccontextmanager
-async def running_without(uwf: Cli, ignored: str) -> AsyncGenerator[anyio.abc.Process]:
-    """A run that has begun and was started with a signal ignored."""
-    uwf.write("waiting.py", WAITING)
-    command = f"trap '' {ignored}; exec {sys.executable} -m uwf run waiting.py x"
+async def running(uwf: Cli, code: str, *, ignoring: str = "") -> AsyncGenerator[anyio.abc.Process]:
+    """A run of one role that has begun; a signal may have been ignored before."""
+    uwf.write("waiting.py", code)
+    trap = f"trap '' {ignoring};" if ignoring else ""
+    command = f"{trap} exec {sys.executable} -m uwf run waiting.py x"
     async with await anyio.open_process(
         ["sh", "-c", command], cwd=uwf.folder, env=uwf.environment
     ) as process:
@@ -554,8 +578,15 @@ async def running_without(uwf: Cli, ignored: str) -> AsyncGenerator[anyio.abc.Pr
         yield process
 
 
+async def ended(process: anyio.abc.Process) -> tuple[int, bytes]:
+    """Its exit code, and what it said after that the role had begun."""
+    assert process.stderr is not None
+    said = b"".join([part async for part in process.stderr])
+    return await process.wait(), said
+
+
 async def test_under_nohup_a_terminal_that_goes_away_ends_nothing(uwf: Cli) -> None:
-    async with running_without(uwf, "HUP") as process:
+    async with running(uwf, WAITING, ignoring="HUP") as process:
         process.send_signal(signal.SIGHUP)
         (uwf.folder / "go").touch()
         assert await process.wait() == 0
@@ -563,12 +594,36 @@ async def test_under_nohup_a_terminal_that_goes_away_ends_nothing(uwf: Cli) -> N
 
 async def test_a_background_job_of_a_script_can_be_ended(uwf: Cli) -> None:
     """It ignores SIGINT."""
-    async with running_without(uwf, "INT") as process:
+    async with running(uwf, WAITING, ignoring="INT") as process:
+        process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
-        assert process.stderr is not None
-        said = b"".join([part async for part in process.stderr])
-        assert (await process.wait(), b"Traceback" in said) == (130, False)
+        code, said = await ended(process)
+        assert (code, b"Traceback" in said) == (130, False)
     assert "state      cancelled" in (await uwf("show")).out
+
+
+async def test_signals_that_come_again_do_not_break_the_end(uwf: Cli) -> None:
+    """As when a terminal is closed: SIGHUP comes from the system and from the shell."""
+    async with running(uwf, SLOW_TO_END) as process:
+        for _ in range(10):
+            for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+                process.send_signal(number)
+                await anyio.sleep(0.005)
+        code, said = await ended(process)
+        assert (code, b"Traceback" in said) == (130, False)
+    assert "state      cancelled" in (await uwf("show")).out
+
+
+async def test_a_second_ctrl_c_ends_what_the_first_could_not(uwf: Cli) -> None:
+    async with running(uwf, STUBBORN) as process:
+        process.send_signal(signal.SIGINT)
+        await anyio.sleep(1.2)
+        with anyio.fail_after(5):
+            process.send_signal(signal.SIGINT)
+            code, said = await ended(process)
+        assert (code, b"Traceback" in said) == (130, False)
+        assert b"uwf: ended at once, as the first Ctrl-C did not end it" in said
+    assert "state      interrupted" in (await uwf("show")).out
 
 
 async def test_a_file_of_the_same_name_does_not_hide_a_workflow(uwf: Cli) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import anyio
-
+from uwf._loop import run_async
 from uwf._output import Output
 from uwf._store import open_existing
 from workflow_cas import Store, StoreError, VerifyReport
@@ -27,7 +26,7 @@ def verify(output: Output) -> int:
         _show(output, report, concerned)
         return 0 if report.ok else 1
 
-    return anyio.run(main)
+    return run_async(main)
 
 
 def _show(output: Output, report: VerifyReport, concerned: Mapping[str, list[str]]) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-import anyio
-
 from uwf._errors import Failed, UsageError
+from uwf._loop import run_async
 from uwf._output import Output
 from workflow_reactor import LlmProvider
 from workflow_reactor.doctor import Finding, examine, is_broken, profile_changes
@@ -35,7 +34,7 @@ def doctor(output: Output, target: str, *, write: bool, timeout_s: float) -> int
             f"the provider {name!r} comes from the environment, and no file can be written for it; "
             "run `uwf setup` first"
         )
-    return anyio.run(_examine, output, home, scene, name if write else None, timeout_s)
+    return run_async(lambda: _examine(output, home, scene, name if write else None, timeout_s))
 
 
 def _scene(config: Config, target: str, home: Path) -> str:

@@ -71,7 +71,10 @@ def _mend_streams() -> None:
 
 
 def _hear_of_ends() -> None:
-    """Let SIGTERM and SIGHUP be the same as Ctrl-C, unless they are ignored, as under `nohup`."""
+    """Let SIGTERM and SIGHUP be the same as Ctrl-C, unless they are ignored, as under `nohup`.
+
+    While an event loop runs, `run_async` hears of them.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -118,11 +121,8 @@ def _as_text(name: str, value: object) -> object:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Let a polite end be the same as Ctrl-C, whatever handles that just now."""
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler):
-        raise KeyboardInterrupt
-    handler(number, frame)
+    """Let a polite end be the same as Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def _report(output: Output, error: Exception) -> None:

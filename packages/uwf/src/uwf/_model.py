@@ -6,9 +6,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
-import anyio
-
 from uwf._errors import UsageError
+from uwf._loop import run_async
 from uwf._output import Output, size
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def pull_model(output: Output, name: str | None) -> int:
 
     model = choose(name)
     with Bar(model, sys.stderr) as bar:
-        path = anyio.run(lambda: pull(model, cache=default_cache(), on_progress=bar.show))
+        path = run_async(lambda: pull(model, cache=default_cache(), on_progress=bar.show))
     output.data({"name": model.name, "path": str(path)}, str(path))
     return 0
 

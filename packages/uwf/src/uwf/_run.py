@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import cast
 
-import anyio
-
 from uwf._ask import ask_on_terminal, on_terminal
 from uwf._errors import UsageError
+from uwf._loop import run_async
 from uwf._output import Output, pretty, printable
 from uwf._settings import engine_settings
 from uwf._view import watching
@@ -187,7 +186,7 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
 
         try:
             asker = ask_on_terminal(view) if asks else None
-            result = anyio.run(main, observe, asker)
+            result = run_async(lambda: main(observe, asker))
         except BaseExceptionGroup as group:
             raise _alone(group) from None
     if broken is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-import anyio
 import msgspec
 
+from uwf._loop import run_async
 from uwf._output import Output, age, pretty
 from uwf._spent import Spent, spent_by_all
 from uwf._store import open_existing
@@ -47,7 +47,7 @@ def show(output: Output, thread: str, *, turns: bool) -> int:
             _as_text(found, state, questions, spent, [*records, unfinished] if turns else None),
         )
 
-    anyio.run(main)
+    run_async(main)
     return 0
 
 
@@ -64,7 +64,7 @@ def threads(output: Output) -> int:
         if not ids:
             output.say("there is no thread yet; begin with `uwf run`")
 
-    anyio.run(main)
+    run_async(main)
     return 0
 
 

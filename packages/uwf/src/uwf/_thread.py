@@ -7,9 +7,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import anyio
-
 from uwf._errors import UsageError
+from uwf._loop import run_async
 from uwf._output import Output
 from uwf._run import check_workspace, read_task, workflow_of
 from uwf._workflows import open_bundle
@@ -170,4 +169,4 @@ def _on_thread(thread: str, work: _Work) -> int:
             return await work(engine, await find_thread(store, thread))
 
     with contextlib.redirect_stdout(sys.stderr):  # a replay runs the roles, which may print
-        return anyio.run(main)
+        return run_async(main)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import anyio
-
+from uwf._loop import run_async
 from uwf._output import Output
 from uwf._store import open_existing
 from workflow_cas import open_store
@@ -30,7 +29,7 @@ from workflow_register import (
 def bundle(output: Output, entry: Path, folder: Path | None) -> int:
     """Build an archive of an entry, check that it imports, and write it."""
     made = build_bundle(entry)
-    description = anyio.run(check_bundle, made)
+    description = run_async(lambda: check_bundle(made))
     path = write_bundle(made, folder or bundles_path(find_home()))
     output.data(
         {
@@ -66,7 +65,7 @@ def add(output: Output, name: str, path: Path) -> int:
         output.say(f"{name} {words} {made.hash[:12]}")
         return done.record
 
-    record = anyio.run(main)
+    record = run_async(main)
     output.data({"name": name, "hash": record.bundle}, name)
     return 0
 
@@ -92,7 +91,7 @@ def list_all(output: Output) -> int:
             output.say("no workflow is registered; begin with `uwf add NAME ENTRY.py`")
         return 0
 
-    return anyio.run(main)
+    return run_async(main)
 
 
 def _roles(description: WorkflowDescription) -> str:
