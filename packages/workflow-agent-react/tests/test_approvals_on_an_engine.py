@@ -98,6 +98,30 @@ async def test_parallel_questions_are_answered_elsewhere_in_any_order_and_once(
         assert paid == [20, 3]
 
 
+async def test_a_guard_that_needs_the_history_of_a_waiting_call_does_not_end_its_role(
+    tmp_path: Path,
+) -> None:
+    def rising(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        if call.name == "resolve" or call.arguments["amount"] == 1:
+            return ask_first(call, ctx)
+        before = call.history.succeeded("pay")[-1]  # an IndexError as long as none has run
+        return Allow() if before.text == "paid 1" else Ask("Again?")
+
+    llm = ScriptedLlm([THREE, call("resolve", value="done")])
+    config = ReactAdapterConfig(llm=llm, toolset=payments(), guards=[rising])
+    made = create_workflow(DEFINITION, AdapterBinding(adapter=create_react_adapter(config)))
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        engine = Engine(store)
+        waiting = await engine.start(made, "p", workspace=tmp_path)
+        assert (waiting.state, len(await engine.questions(waiting.thread_id))) == ("suspended", 1)
+        await engine.answer(waiting.thread_id, None, Answer(approved=True))
+        waiting = await engine.resume(made, waiting.thread_id)
+        assert (waiting.state, paid) == ("suspended", [1, 2])
+        await engine.answer(waiting.thread_id, None, Answer(approved=False))
+        done = await engine.resume(made, waiting.thread_id)
+        assert (done.state, paid) == ("completed", [1, 2])
+
+
 async def test_an_approval_under_older_rules_does_not_count(tmp_path: Path) -> None:
     llm = ScriptedLlm([call("pay", amount=1), call("resolve", value="done")])
     async with open_store(tmp_path / "store.sqlite3") as store:

@@ -52,6 +52,12 @@ def fail() -> str:
     "Fail."
     raise ValueError("out of shelves")
 
+@server.tool()
+def broken(a: int) -> str:
+    "It can't be offered."
+    return "never"
+
+server._tool_manager.get_tool("broken").parameters["required"] = "a"
 server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
 """
 
@@ -126,7 +132,9 @@ async def answering(url: str) -> None:
 
 
 @needs_sdk
-async def test_a_server_is_used_over_http_and_its_hints_are_believed_if_told_so(shelf: str) -> None:
+async def test_a_server_is_used_over_http_and_its_hints_are_believed_if_told_so(
+    shelf: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with anyio.fail_after(30):
         await answering(shelf)
         async with open_mcp(McpServer(url=shelf, trust_hints=True)) as tools:
@@ -139,6 +147,9 @@ async def test_a_server_is_used_over_http_and_its_hints_are_believed_if_told_so(
             assert await run(tools, "shelf_add_2", a=40) == "other 40"
             with pytest.raises(ToolError, match="Error executing tool fail"):
                 await run(tools, "fail")
+    (record,) = (each for each in caplog.records if each.name == "workflow_agent_react")
+    assert f"a tool of the MCP server '{shelf}' is left out" in record.getMessage()
+    assert "the tool 'broken' can't be used" in record.getMessage()
 
 
 @needs_sdk

@@ -16,7 +16,7 @@ from workflow_agent_react import ToolClash, ToolDefinitionError, ToolError, Tool
 from workflow_agent_react._tool_errors import BadArguments
 from workflow_agent_react._toolset import read_docstring
 from workflow_protocol import Effect, StartStep, ThreadContext, ThreadId, WorkflowError
-from workflow_reactor import ToolCall
+from workflow_reactor import ToolCall, ToolNameError
 
 CTX = ThreadContext(
     thread_id=ThreadId("01J"),
@@ -299,6 +299,12 @@ async def test_a_renamed_tool_answers_to_its_new_name_only() -> None:
     assert await run(renamed, "forecast", city="Oslo") == "Oslo: sun for 1"
     with pytest.raises(ToolError, match="there is no tool 'weather'; the tools are: forecast"):
         await run(renamed, "weather", city="Oslo")
+
+
+@pytest.mark.parametrize("name", ["", "two words", "a.b", "größe", "x" * 65])
+def test_a_name_that_providers_would_refuse_is_refused_here(name: str) -> None:
+    with pytest.raises(ToolNameError, match="use letters, digits, _ and -, at most 64"):
+        weather.renamed({"weather": name})
 
 
 async def test_two_tools_can_swap_their_names() -> None:

@@ -148,7 +148,8 @@ async def _explain(
 def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]]) -> int:
     home = find_home()
     settings = engine_settings(home)
-    logging.getLogger("workflow_execute").addHandler(_Logged(output))
+    for name in ("workflow_execute", "workflow_agent_react"):
+        logging.getLogger(name).addHandler(_Logged(output))
 
     async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
         async with open_store(store_path(home)) as store, keep_providers_open():

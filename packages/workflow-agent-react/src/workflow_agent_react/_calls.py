@@ -10,7 +10,8 @@ import anyio
 
 from workflow_agent_react._invoke import Invoker
 from workflow_agent_react._results import ToolResult
-from workflow_protocol import Effect, SchemaMismatch, Suspended, ToolFinished
+from workflow_agent_react._tool_errors import GuardError
+from workflow_protocol import Effect, SchemaMismatch, Suspended, ToolFinished, WorkflowError
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 
 T = TypeVar("T")
@@ -152,8 +153,15 @@ class CallRunner(Generic[T]):
     async def _ask_ahead(self, calls: Sequence[ToolCall], round: int, start: int) -> None:
         """Have a person asked about calls that can't run yet: the answers serve later."""
         for index, call in enumerate(calls, start=start):
-            if call.name != RESOLVE:  # what it says may depend on the calls that wait
+            if call.name == RESOLVE:  # what it says may depend on the calls that wait
+                continue
+            try:
                 await self.invoker.verdict(call, f"{round}/{index}")
+            except Exception as error:
+                if isinstance(error, WorkflowError) and not isinstance(error, GuardError):
+                    raise
+                # A guard may need the history of the calls that wait. It is asked again before
+                # this one runs, and only then its failure ends the role.
 
     async def _skip(self, calls: Sequence[ToolCall]) -> None:
         for call in calls:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import re
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,8 +20,9 @@ import msgspec
 from workflow_agent_react._tool_errors import McpError, ToolError
 from workflow_agent_react._toolset import Toolset
 from workflow_protocol import Effect, ThreadContext, WorkflowError
-from workflow_reactor import ToolCall, ToolDefinition
+from workflow_reactor import ToolCall, ToolDefinition, ToolNameError, ToolSchemaError
 
+_log = logging.getLogger("workflow_agent_react")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -48,10 +50,17 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         if bool(self.command) == bool(self.url):
             raise McpError(self, "give either `command` or `url`")
 
+    @property
+    def place(self) -> str:
+        """The URL, or the command in one line."""
+        return self.url or " ".join(self.command)
+
 
 @asynccontextmanager
 async def open_mcp(server: McpServer) -> AsyncGenerator[Toolset]:
     """Connect to a server, and give its tools for as long as the block runs.
+
+    A tool whose parameters are no usable JSON Schema is left out; the log says so.
 
     Raises:
         McpError: the SDK isn't installed, or the server can't be started, reached or understood.
@@ -106,17 +115,26 @@ def _toolset(server: McpServer, client: Any, tools: Sequence[Any]) -> Toolset:
     names: dict[str, Any] = {}
     for tool in tools:
         names[_free_name(tool.name, names)] = tool
-    definitions = tuple(
-        ToolDefinition(
+    definitions = [_definition(server, name, tool) for name, tool in names.items()]
+    return Toolset(
+        tuple(filter(None, definitions)),
+        _Remote(client, {name: tool.name for name, tool in names.items()}),
+    )
+
+
+def _definition(server: McpServer, name: str, tool: Any) -> ToolDefinition | None:
+    """The tool, or `None` when it can't be offered: the others of its server can."""
+    try:
+        return ToolDefinition(
             name=name,
             description=tool.description or tool.title or "",
             parameters={"type": "object", **tool.input_schema},
             effect=_effect(tool.annotations) if server.trust_hints else Effect.UNSAFE,
             timeout_s=server.timeout_s,
         )
-        for name, tool in names.items()
-    )
-    return Toolset(definitions, _Remote(client, {name: tool.name for name, tool in names.items()}))
+    except (ToolNameError, ToolSchemaError) as error:
+        _log.warning("a tool of the MCP server %r is left out: %s", server.place, error)
+        return None
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:

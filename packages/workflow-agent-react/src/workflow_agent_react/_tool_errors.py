@@ -14,8 +14,12 @@ WorkflowError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from workflow_protocol import WorkflowError
+
+if TYPE_CHECKING:
+    from workflow_agent_react._mcp import McpServer
 
 
 class ToolError(WorkflowError):
@@ -79,8 +83,7 @@ class SandboxUnavailable(WorkflowError):
 class McpError(WorkflowError):
     """An MCP server can't be used. `server` is its description, `reason` says why."""
 
-    def __init__(self, server: object, reason: str) -> None:
+    def __init__(self, server: McpServer, reason: str) -> None:
         self.server = server
         self.reason = reason
-        where = getattr(server, "url", "") or " ".join(getattr(server, "command", ()))
-        super().__init__(f"the MCP server {where!r} can't be used: {reason}")
+        super().__init__(f"the MCP server {server.place!r} can't be used: {reason}")

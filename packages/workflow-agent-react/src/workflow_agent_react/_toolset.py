@@ -70,6 +70,7 @@ class Toolset(msgspec.Struct, frozen=True):
 
         Raises:
             ToolClash: there is no tool of the old name, or the new one is taken.
+            ToolNameError: the new one is none that providers take.
         """
         self._must_have(names)
         tools = tuple(replace(item, name=names.get(item.name, item.name)) for item in self.tools)

@@ -15,6 +15,7 @@ from workflow_reactor._errors import (
     ProviderRefused,
     ProviderUnavailable,
     ReactorError,
+    ToolNameError,
     ToolSchemaError,
 )
 from workflow_reactor._extract import ExtractFn, create_extract
@@ -107,6 +108,7 @@ __all__ = [
     "ToolCall",
     "ToolDefinition",
     "ToolHandler",
+    "ToolNameError",
     "ToolSchemaError",
     "ask_model",
     "assistant",

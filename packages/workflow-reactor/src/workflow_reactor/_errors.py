@@ -7,6 +7,7 @@ WorkflowError
     │   └── ProviderRefused        fix the request, the key or the account: it will fail again
     │       └── ContentRefused         shorten or change the conversation: too long, or not allowed
     ├── ProviderConfigError    fix the provider's settings
+    ├── ToolNameError          rename the tool; `name`
     ├── ToolSchemaError        fix the tool's parameters; `name`
     ├── MaxRoundsExceeded      the model did not finish in its rounds; `messages`, `rounds`
     └── NoProgress             the model repeats itself; `messages`, `rounds`
@@ -26,6 +27,16 @@ class ReactorError(WorkflowError):
 
 class ProviderConfigError(ReactorError):
     """The settings of a provider can't work."""
+
+
+class ToolNameError(ReactorError, ValueError):
+    """A tool's name is none that providers take. `name` is what it was to be."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"{name!r} is no name for a tool; use letters, digits, _ and -, at most 64 of them"
+        )
 
 
 class ToolSchemaError(ReactorError):

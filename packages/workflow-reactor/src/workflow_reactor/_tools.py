@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -11,11 +12,12 @@ import msgspec
 from workflow_protocol import Effect, Fault, JsonObject, SchemaMismatch, ThreadContext
 from workflow_reactor._absent import without_absent
 from workflow_reactor._check import BadJsonSchema, Check, compile_check
-from workflow_reactor._errors import ToolSchemaError
+from workflow_reactor._errors import ToolNameError, ToolSchemaError
 from workflow_reactor._messages import ToolCall
 from workflow_reactor._provider import Profile
 from workflow_reactor._tool_schema import schema_to_send
 
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -24,10 +26,12 @@ class ToolDefinition:
     """A tool's name, what it does, its parameters, and what running it twice would mean.
 
     Raises:
+        ToolNameError: providers take no such name.
         ToolSchemaError: the parameters are no JSON Schema of an object.
     """
 
     name: str
+    """Letters, digits, `_` and `-`, at most 64: what both OpenAI and Anthropic take."""
     description: str
     parameters: JsonObject
     """JSON Schema of the arguments, of any draft; the root is an object."""
@@ -46,6 +50,8 @@ class ToolDefinition:
     """The handler checks the arguments itself, so they aren't checked before it."""
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ToolNameError(self.name)
         if self.parameters.get("type") != "object":
             raise ToolSchemaError(self.name, 'its root must have `"type": "object"`')
         if not self.validated:
