@@ -4,6 +4,7 @@ import pytest
 from workflow_agent_cli import PROFILES
 from workflow_agent_cli._environment import BASE_ENVIRONMENT, Environment
 from workflow_reactor import Secret
+from workflow_util_agent.process import HeadAndTail
 
 
 class Note(msgspec.Struct):
@@ -57,6 +58,22 @@ def test_keys_are_taken_out_of_texts(given: dict[str, str | Secret], shown: str)
 
     assert environment.redact(f"a <{shown}> b") == "a <[key]> b"
     assert environment.redacted(Note(text=f"it is {shown}")) == Note(text="it is [key]")
+
+
+@pytest.mark.parametrize("kept", range(1, 40))
+def test_half_a_key_does_not_survive_where_a_text_was_cut(kept: int) -> None:
+    key = "abcdefghijklmnopqrstuvwxyz0123456789"
+    environment = Environment([], {"SOME_API_KEY": key})
+    output = HeadAndTail(200)
+    output.add(b"x" * (100 - kept) + key.encode() + b"." * 500 + key.encode() + b"y" * (100 - kept))
+
+    shown = environment.redact(output.text())
+    head, tail = shown.split("\n[… ")[0], shown.split("…]\n")[1].rstrip("\n")
+    assert len(head) >= len("x" * (100 - kept))
+    for length in range(8, len(key)):
+        assert key[:length] not in head
+        assert key[-length:] not in tail
+    assert environment.redact(f"{key[:20]} a {key[:20]}") == f"{key[:20]} a [key]"
 
 
 def test_what_is_no_key_stays() -> None:

@@ -33,7 +33,9 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS|AUTH", re.
 _CREDENTIALS = re.compile(r"://([^/@\s]+)@")
 _LIKE_KEYS = re.compile(r"""(?<=Bearer )[^\s)\]"',;]+|\b(?:sk|pk|gh[pousr]|xox[bp])[-_][\w-]{8,}""")
 """An agent may have keys in files of its own: what looks like one has no place in an error."""
+_CUT = re.compile(r"(\n\[… \d+ bytes left out here …\]\n)")  # of `HeadAndTail`
 _SHORTEST = 4  # what is shorter occurs in any text
+_LONGEST_HALF = 7  # of a key that was cut in two: nobody can use so little of it
 
 
 class Environment:
@@ -77,7 +79,18 @@ class Environment:
         """
         for secret in self._secrets:
             text = text.replace(secret, "[key]")
+        text = "".join(map(self._without_halves, _CUT.split(text)))
         return _LIKE_KEYS.sub("[key]", text) if guess else text
+
+    def _without_halves(self, text: str) -> str:
+        """The text without what is left of a key where the text was cut: at its ends."""
+        for secret in self._secrets:
+            for size in range(len(secret) - 1, _LONGEST_HALF, -1):
+                if text.endswith(secret[:size]):
+                    text = f"{text[:-size]}[key]"
+                if text.startswith(secret[-size:]):
+                    text = f"[key]{text[size:]}"
+        return text
 
     def redacted(self, value: T, *, guess: bool = False) -> T:
         """A Struct whose texts are without keys; see `redact`."""
