@@ -588,6 +588,37 @@ async def test_damage_is_listed_with_the_threads_that_it_concerns(uwf: Cli) -> N
     assert (await uwf("show", ids[1])).code == 0
 
 
+async def test_what_is_deleted_frees_its_space(uwf: Cli) -> None:
+    nothing = await uwf("cas", "gc")
+    assert (nothing.code, "nothing is stored" in nothing.err) == (0, True)
+    entry = uwf.write("agent.py", AGENT)
+    ids: list[str] = []
+    for word in ("first", "second"):
+        async with uwf.scripted([call("resolve", value=word), call("resolve", value=word)]):
+            assert (await uwf("run", entry, word)).code == 0
+        ids += [(await uwf("show", "--json")).lines[0]["thread"]]
+
+    wrong = await uwf("thread", "delete", "0000")
+    assert (wrong.code, "there is no thread '0000'" in wrong.err) == (1, True)
+    deleted = await uwf("thread", "delete", ids[0], "--json")
+    assert (deleted.code, deleted.lines) == (0, [{"thread": ids[0], "deleted": [ids[0]]}])
+    assert ids[0] not in (await uwf("thread", "list")).out
+    young = await uwf("cas", "gc")
+    assert (young.code, young.out.startswith("removed 0 objects, 0 bytes; ")) == (0, True)
+    dry = await uwf("cas", "gc", "--older-than", "0", "--dry-run")
+    assert dry.out.startswith("would remove ")
+    removed = await uwf("cas", "gc", "--older-than", "0")
+    assert removed.out == dry.out.replace("would remove", "removed")
+    again = await uwf("cas", "gc", "--older-than", "0", "--json")
+    assert again.lines == [
+        {"removed": 0, "bytes": 0, "kept": again.lines[0]["kept"], "dry_run": False}
+    ]
+
+    assert (await uwf("cas", "verify")).code == 0
+    assert (await uwf("thread", "replay", ids[1])).code == 0
+    assert (await uwf("cas", "gc", "--older-than", "nan")).code == 2
+
+
 async def lines(path: Path, count: int) -> list[int]:
     """Wait until a file has so many lines."""
     while True:

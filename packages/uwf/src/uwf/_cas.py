@@ -1,4 +1,4 @@
-"""`cas verify`: what of the store is damaged, and which threads and workflows that concerns."""
+"""`cas verify|gc`: what of the store is damaged and whom that concerns, and what nobody needs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,32 @@ def verify(output: Output) -> int:
             concerned = {} if report.ok else await _concerned(store)
         _show(output, report, concerned)
         return 0 if report.ok else 1
+
+    return run_async(main)
+
+
+def gc(output: Output, *, older_than_h: float, dry_run: bool) -> int:
+    """Remove what nothing leads to any more, or with `dry_run` only say what that is."""
+    home = find_home()
+    if not store_path(home).exists():
+        output.say(f"nothing is stored in {home}")
+        return 0
+
+    async def main() -> int:
+        async with open_existing(home) as store:
+            keep_s = older_than_h * 3600
+            report = await store.collect_garbage(keep_newer_than_s=keep_s, dry_run=dry_run)
+        output.data(
+            {
+                "removed": len(report.removed),
+                "bytes": report.removed_bytes,
+                "kept": report.kept,
+                "dry_run": dry_run,
+            },
+            f"{'would remove' if dry_run else 'removed'} {len(report.removed)} objects, "
+            f"{report.removed_bytes} bytes; {report.kept} objects are kept",
+        )
+        return 0
 
     return run_async(main)
 

@@ -80,11 +80,22 @@ def make_parser() -> argparse.ArgumentParser:
 
     _thread_commands(
         add.group(
-            "thread", "threads: list, show, resume, answer, pause, cancel, fork, replay, request"
+            "thread",
+            "threads: list, show, resume, answer, pause, cancel, delete, fork, replay, request",
         )
     )
-    cas = add.group("cas", "the store: verify")
+    cas = add.group("cas", "the store: verify, gc")
     cas("verify", "_cas:verify", "read all that is stored, and list what is damaged")
+    sub = cas("gc", "_cas:gc", "remove what no thread and no workflow leads to any more")
+    sub.add_argument("--dry-run", action="store_true", help="only say how much that is")
+    sub.add_argument(
+        "--older-than",
+        dest="older_than_h",
+        type=_hours,
+        default=1.0,
+        metavar="HOURS",
+        help="keep what was written later than that (default: 1)",
+    )
 
     sub = add("doctor", "_doctor:doctor", "ask a model's endpoint what it can do")
     sub.add_argument(
@@ -161,13 +172,21 @@ def _folder(text: str) -> Path:
 
 
 def _seconds(text: str) -> float:
+    return _number(text, "seconds above 0")
+
+
+def _number(text: str, of: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e9:  # not so for NaN either
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds
+        number = 0.0
+    if not 0 < number < 1e9:  # not so for NaN either
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of {of}")
+    return number
+
+
+def _hours(text: str) -> float:
+    return 0.0 if text == "0" else _number(text, "hours from 0 on")
 
 
 def _count(text: str) -> int:
@@ -207,6 +226,7 @@ def _thread_commands(add: _Adder) -> None:
 
     add_for_one("pause", "_thread:pause", "suspend a running thread at once")
     add_for_one("cancel", "_thread:cancel", "end a thread as cancelled, at once")
+    add_for_one("delete", "_thread:delete", "delete a thread, and all that it started, for good")
 
     sub = add_for_one("fork", "_thread:fork", "make a thread that shares another's first steps")
     sub.add_argument("--at-step", type=int, metavar="N", help="keep N steps (default: all)")

@@ -1,4 +1,4 @@
-"""`thread fork|replay|request|pause|cancel|answer`: what can be done with a thread that exists."""
+"""What can be done with a thread that exists: `thread fork`, `replay`, `cancel` and so on."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from workflow_execute import (
     ThreadNotFound,
     Workflow,
     find_thread,
+    read_lineage,
     read_thread,
 )
 from workflow_protocol import Answer, ThreadId
@@ -129,6 +130,20 @@ def cancel(output: Output, thread: str) -> int:
     return _on_thread(thread, work)
 
 
+def delete(output: Output, thread: str) -> int:
+    """Delete a thread and all that it started."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        deleted = await engine.delete(thread_id)
+        children = len(deleted) - 1
+        below = f", and {children} that it started" if children else ""
+        output.data({"thread": thread_id, "deleted": deleted}, f"{thread_id} is deleted{below}")
+        output.say("`uwf cas gc` frees what only this led to")
+        return 0
+
+    return _on_thread(thread, work)
+
+
 def answer(output: Output, thread: str, key: str | None, *, approved: bool, text: str) -> int:
     """Answer a question of a suspended thread."""
 
@@ -150,8 +165,8 @@ def answer(output: Output, thread: str, key: str | None, *, approved: bool, text
 
 async def _topmost(store: Store, thread_id: ThreadId) -> ThreadId:
     """The thread that waits for this one, however far above; it alone takes all below it up."""
-    parent = (await read_thread(store, thread_id)).parent
-    return thread_id if parent is None else await _topmost(store, parent)
+    above = await read_lineage(store, await read_thread(store, thread_id))
+    return above[0].thread_id if above else thread_id
 
 
 async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:

@@ -38,6 +38,7 @@ from workflow_execute._errors import (
     RoleValueError,
     ThreadBusy,
     ThreadNotCompleted,
+    ThreadNotDeletable,
     ThreadNotFound,
     ThreadNotResumable,
 )
@@ -79,7 +80,7 @@ from workflow_execute._threads import (
     read_thread,
     read_turn,
 )
-from workflow_execute._tree import ThreadTree, read_tree
+from workflow_execute._tree import ThreadTree, read_lineage, read_tree
 from workflow_execute._workflow import (
     Workflow,
     create_workflow,
@@ -124,6 +125,7 @@ __all__ = [
     "SupervisorFn",
     "ThreadBusy",
     "ThreadNotCompleted",
+    "ThreadNotDeletable",
     "ThreadNotFound",
     "ThreadNotResumable",
     "ThreadResult",
@@ -139,6 +141,7 @@ __all__ = [
     "find_thread",
     "list_threads",
     "read_attempts",
+    "read_lineage",
     "read_thread",
     "read_tree",
     "read_turn",

@@ -13,11 +13,12 @@ from workflow_cas import MemoryStore, RefConflict, RefMove, Store
 from workflow_execute._branch import commit_branch
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._context import context_of
+from workflow_execute._delete import delete_thread
 from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, ThreadNotResumable
 from workflow_execute._host import Host
 from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._journal import Asker, StoreJournal, TurnRecords
-from workflow_execute._locks import is_owned, owning
+from workflow_execute._locks import forget, is_owned, owning
 from workflow_execute._records import ShownState, TurnRecord
 from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
 from workflow_execute._result import ThreadResult
@@ -268,6 +269,27 @@ class Engine:
             ThreadBusy: its owner does not react within `timeout_s`.
         """
         await self._stop(thread_id, "cancel", timeout_s)
+
+    async def delete(self, thread_id: ThreadId) -> list[ThreadId]:
+        """Delete a thread and all that it started, for good. Forks of it stay whole.
+
+        Its objects stay on the disk until `Store.collect_garbage` finds that nothing leads there.
+
+        Returns:
+            The ids of what was deleted, its own first. A child that a fork shares is kept.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+            ThreadBusy: it is being run.
+            ThreadNotDeletable: another thread started it, and has its value.
+            StoreError: it can't be read, or not written. Nothing is deleted then.
+        """
+        if self._signals.runs_here(thread_id):
+            raise ThreadBusy(thread_id)
+        async with owning(self._locks, thread_id):
+            deleted = await delete_thread(self.store, thread_id)
+            forget(self._locks, deleted)
+        return deleted
 
     async def questions(self, thread_id: ThreadId) -> dict[str, Question]:
         """Return what a thread waits to be told, by key.

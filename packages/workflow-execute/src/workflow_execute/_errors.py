@@ -7,6 +7,7 @@ WorkflowError
 ├── ThreadBusy             another process (or task) runs this thread
 ├── ThreadNotCompleted     `ThreadResult.value` was asked of a thread that did not complete
 ├── ThreadNotResumable     it is completed already, or its definition no longer fits
+├── ThreadNotDeletable     another thread needs it: delete that one
 ├── ForkError              fix the step: the thread has not so many
 ├── QuestionError          the thread asks nothing under this key
 │   └── AlreadyAnswered    it did, and somebody has answered
@@ -61,6 +62,17 @@ class ThreadNotCompleted(WorkflowError):
 
 class ThreadNotResumable(WorkflowError):
     """The thread can't go on."""
+
+
+class ThreadNotDeletable(WorkflowError):
+    """The thread is a child; `parent` is the thread that started it and needs it."""
+
+    def __init__(self, thread_id: str, parent: str) -> None:
+        self.thread_id = thread_id
+        self.parent = parent
+        super().__init__(
+            f"thread {thread_id} is a child of thread {parent}, which needs it; delete that one"
+        )
 
 
 class ForkError(WorkflowError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -61,6 +61,13 @@ def is_owned(locks: Path, thread_id: str) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def forget(locks: Path | None, thread_ids: Iterable[str]) -> None:
+    """Remove the lock files of threads that no longer exist; the caller owns them still."""
+    if locks is not None:
+        for each in thread_ids:
+            _lock_file(locks, each).unlink(missing_ok=True)
 
 
 def _lock_file(locks: Path, thread_id: str) -> Path:

@@ -21,6 +21,11 @@ _RETRY_S = 1.0
 _log = logging.getLogger("workflow_execute")
 
 
+def signal_ref(thread_id: ThreadId) -> str:
+    """The name of the ref that a signal to a thread is left under."""
+    return _PREFIX + thread_id
+
+
 class Signals:
     """Tells the threads that run here what others ask of them.
 
@@ -45,7 +50,7 @@ class Signals:
                 await anyio.sleep_forever()
             while True:
                 try:
-                    await self._dispatch(_PREFIX + thread_id)  # sent before this could hear it
+                    await self._dispatch(signal_ref(thread_id))  # sent before this could hear it
                     async with self._leading:
                         await self._lead()
                 except StoreError:
@@ -56,6 +61,10 @@ class Signals:
             if not acts:
                 del self._running[thread_id]
 
+    def runs_here(self, thread_id: ThreadId) -> bool:
+        """Whether this engine runs the thread."""
+        return thread_id in self._running
+
     def send_here(self, thread_id: ThreadId, signal: Signal) -> bool:
         """Signal a thread that runs in this engine; false if it doesn't."""
         acts = tuple(self._running.get(thread_id, ()))
@@ -65,7 +74,7 @@ class Signals:
 
     async def send(self, thread_id: ThreadId, signal: Signal) -> None:
         """Leave a signal in the store for whoever runs the thread, unless it is there."""
-        name = _PREFIX + thread_id
+        name = signal_ref(thread_id)
         found = await self._store.ref(name)
         if found is not None and await self._read(found) == signal:
             return  # moving it again would only get in the way of the owner, who takes it away
@@ -82,7 +91,7 @@ class Signals:
 
         Whoever sends it sends it again until the thread ends, perhaps at this moment.
         """
-        name = _PREFIX + thread_id
+        name = signal_ref(thread_id)
         while True:
             found = await self._store.ref(name) if self._watch else None
             try:

@@ -69,14 +69,19 @@ async def read_tree(store: Store, thread_id: ThreadId) -> ThreadTree:
     """
     thread = await read_thread(store, thread_id)
     attempts = await read_attempts(store, thread.turn)
-    ids = [ThreadId(each) for step in thread.steps for each in step.record.child_threads]
     children: list[ThreadTree] = []
-    for child_id in [*ids, *children_in(attempts)]:
+    for child_id in children_of(thread, attempts):
         try:
             children.append(await read_tree(store, child_id))
         except ThreadNotFound:  # its id was chosen, and the process died before it began
             continue
     return ThreadTree(thread=thread, children=tuple(children), attempts=attempts)
+
+
+def children_of(thread: StoredThread, attempts: Sequence[Sequence[JournalEntry]]) -> list[ThreadId]:
+    """The ids of what a thread's steps and its unfinished turn started, in this order."""
+    ids = [ThreadId(each) for step in thread.steps for each in step.record.child_threads]
+    return [*ids, *children_in(attempts)]
 
 
 async def cancel_below(store: Store, thread_id: ThreadId) -> None:
@@ -116,10 +121,13 @@ async def stopped_status(store: Store, stored: StoredThread, signal: Signal) -> 
 
 
 async def read_lineage(store: Store, thread: StoredThread) -> list[StoredThread]:
-    """Read the threads above a child, the topmost first."""
+    """Read the threads above a child, the topmost first, as far as they aren't deleted."""
     above: list[StoredThread] = []
     while thread.parent is not None:
-        thread = await read_thread(store, thread.parent)
+        try:
+            thread = await read_thread(store, thread.parent)
+        except ThreadNotFound:
+            break
         above.insert(0, thread)
     return above
 
