@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio  # noqa: TID251 - its own cancellation gets through every shield of anyio
 import os
 import sqlite3
 import stat
@@ -335,6 +336,23 @@ async def test_a_cancelled_commit_is_whole_or_absent_and_hurts_no_other(tmp_path
         for number in (3, 4, 11):
             await raised(ObjectMissing, store.get(texts[number].hash))
         assert (await store.verify()).ok
+
+
+async def test_a_commit_that_has_begun_is_waited_for_however_often_it_is_cancelled(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.db"
+    async with open_store(path) as store:
+        committing = asyncio.ensure_future(store.commit([ONE], [RefMove("head", None, ONE.hash)]))
+        with WriteLock(path):
+            await anyio.sleep(0.2)  # its thread has begun by now
+            for _ in range(3):
+                committing.cancel()
+                await anyio.wait_all_tasks_blocked()
+            assert not committing.done()
+        with pytest.raises(asyncio.CancelledError):
+            await committing
+        assert await store.refs() == {"head": ONE.hash}
 
 
 async def test_a_commit_cancelled_at_any_moment_is_whole_or_absent(tmp_path: Path) -> None:

@@ -28,6 +28,14 @@ class _Commit:
     error: StoreError | None = None
 
 
+async def _carried_through(commit: _Commit) -> None:
+    """Wait for a commit that has begun. asyncio's own cancellation gets through a shield."""
+    with anyio.CancelScope(shield=True):
+        while not commit.done.is_set():
+            with suppress(anyio.get_cancelled_exc_class()):
+                await commit.done.wait()
+
+
 class Writer:
     """Groups the commits of the tasks of one event loop, in a thread of its own.
 
@@ -68,9 +76,8 @@ class Writer:
         except anyio.get_cancelled_exc_class():
             if mine in self._waiting:
                 self._waiting.remove(mine)
-            else:  # once begun it is carried through
-                with anyio.CancelScope(shield=True):
-                    await mine.done.wait()
+            else:
+                await _carried_through(mine)
             raise
         if mine.error is not None:
             raise mine.error
