@@ -285,6 +285,22 @@ async def test_cancelling_is_recorded_and_raised_on(store: SqliteStore) -> None:
     assert (status.state, status.return_code) == ("cancelled", 130)
 
 
+async def test_it_is_cancelled_between_roles_that_never_wait(store: SqliteStore) -> None:
+    async def first(ctx: ThreadContext) -> int:
+        scope.cancel()
+        return 1
+
+    async def second(ctx: ThreadContext) -> int:
+        return 2
+
+    with anyio.CancelScope() as scope:
+        await Engine(store).start(in_turn(first, second), "p")
+
+    (thread_id,) = await list_threads(store)
+    stored = await read_thread(store, thread_id)
+    assert (stored.status.state, len(stored.steps)) == ("cancelled", 1)
+
+
 async def effect(
     ctx: ThreadContext, key: str, ran: list[str], *, kind: Effect = Effect.READ
 ) -> int:

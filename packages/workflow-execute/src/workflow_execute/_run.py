@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import msgspec
 
 from workflow_cas import RefMove, Store, StoreError, content, node
@@ -258,6 +259,8 @@ class Run:
     async def _loop(self) -> Completion:
         limit = self._budget.limits.max_steps
         while True:
+            # A commit is shielded, and a role may never wait.
+            await anyio.lowlevel.checkpoint_if_cancelled()
             if limit is not None and len(self._ctx.steps) >= limit:
                 raise LimitReached("max_steps", f"the limit of {limit} steps is reached")
             self._turn_began_s = time.monotonic()
