@@ -1,17 +1,30 @@
 """What was at work when a run was cut off: calls count as their worst case, and time counts."""
 
+import asyncio  # noqa: TID251 - its own cancellation gets through every shield of anyio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
-from workflow_execute import Engine, Limits, Workflow, find_thread, read_thread, read_tree
+from workflow_execute import (
+    ChildTask,
+    Engine,
+    Limits,
+    Workflow,
+    find_thread,
+    read_thread,
+    read_tree,
+    run_child,
+)
 from workflow_execute.testing import in_turn
 from workflow_protocol import Effect, Metered, ThreadContext, Usage
 
@@ -255,3 +268,65 @@ async def test_the_time_of_a_turn_in_a_process_that_died_counts_until_its_last_r
         turn_ms = (await read_thread(store, thread_id)).status.turn_ms
         await engine.resume(Asking().workflow, thread_id)
         assert (await read_thread(store, thread_id)).steps[0].record.elapsed_ms >= turn_ms > 0
+
+
+class Tool:
+    """Work in a thread, which nothing can stop, until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go, self.ended = threading.Event(), threading.Event(), False
+
+    def work(self) -> None:
+        self.begun.set()
+        self.go.wait(10)
+        self.ended = True
+
+    async def turn(self, ctx: ThreadContext) -> int:
+        await to_thread.run_sync(self.work)
+        return 1
+
+
+async def test_asyncio_s_own_cancellation_waits_for_what_can_not_be_stopped(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    tool, engine = Tool(), Engine(store, locks=tmp_path / "locks")
+    running = asyncio.ensure_future(engine.start(in_turn(tool.turn), "p"))
+    await to_thread.run_sync(tool.begun.wait)
+    for _ in range(3):
+        running.cancel()
+        await anyio.sleep(0.05)
+    assert await engine.is_running(await find_thread(store, "latest"))
+
+    tool.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    stored = await read_thread(store, await find_thread(store, "latest"))
+    assert (tool.ended, stored.status.state) == (True, "cancelled")
+
+
+async def test_a_role_s_own_timeout_waits_for_the_tool_of_its_child(store: SqliteStore) -> None:
+    tool = Tool()
+
+    async def above(ctx: ThreadContext) -> int:
+        task = ChildTask(workflow=in_turn(tool.turn), prompt="p", name="child")
+        asyncio.get_running_loop().call_later(0.2, tool.go.set)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await run_child(ctx, task)
+        return int(tool.ended)
+
+    assert (await Engine(store).start(in_turn(above), "p")).value == 1
+
+
+async def test_a_thread_that_is_cancelled_while_it_begins_is_cancelled(store: SqliteStore) -> None:
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    running = asyncio.ensure_future(Engine(store).start(in_turn(Tool().turn), "p"))
+    await anyio.sleep(0.2)  # its first commit waits for the lock by now
+    running.cancel()
+    await anyio.sleep(0.05)
+    other.close()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    stored = await read_thread(store, await find_thread(store, "latest"))
+    assert stored.status.state == "cancelled"

@@ -19,6 +19,7 @@ from workflow_execute._host import Host
 from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._journal import Asker, StoreJournal, TurnRecords
 from workflow_execute._locks import forget, is_owned, owning
+from workflow_execute._own_task import in_own_task
 from workflow_execute._records import ShownState, TurnRecord
 from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
 from workflow_execute._result import ThreadResult
@@ -85,6 +86,7 @@ class Engine:
             host=Host,
         )
 
+    @in_own_task
     async def start(
         self,
         workflow: Workflow,
@@ -127,6 +129,7 @@ class Engine:
             await run.begin(name)
             return await run.to_the_end()
 
+    @in_own_task
     async def resume(
         self,
         workflow: Workflow,

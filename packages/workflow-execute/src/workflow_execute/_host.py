@@ -17,6 +17,7 @@ from workflow_execute._errors import (
     ThreadNotFound,
 )
 from workflow_execute._locks import owning
+from workflow_execute._own_task import in_own_task
 from workflow_execute._result import ThreadResult
 from workflow_execute._run import Run, Surroundings
 from workflow_execute._threads import StoredThread, read_attempts, read_thread
@@ -31,6 +32,7 @@ class Host:
     around: Surroundings
     run: Run
 
+    @in_own_task
     async def run_child(self, task: ChildTask, thread_id: ThreadId) -> ChildRecord:
         """See `ChildHost.run_child`."""
         self._check_depth(task)
