@@ -1,8 +1,12 @@
+import asyncio  # noqa: TID251 - its own cancellation is what is tested
 import os
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,6 +86,28 @@ async def test_out_of_time_keeps_what_was_taken(tmp_path: Path) -> None:
         ran, output = await run(tmp_path, "echo part; echo why >&2; sleep 1000", timeout_s=0.5)
 
     assert (output, ran.output, ran.exit_code) == (b"part\n", "why\n", None)
+
+
+async def test_asyncios_own_cancellation_at_any_moment_of_the_start_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    """It gets through every shield of anyio."""
+    marker = f"1000.{os.getpid()}6"
+    for moment in range(20):
+        running = asyncio.ensure_future(run(tmp_path, f"sleep {marker} & sleep {marker}"))
+        for _ in range(moment):
+            await anyio.lowlevel.checkpoint()
+        time.sleep(0.05)  # noqa: ASYNC251 - a busy loop, while the command gets going
+        running.cancel()
+        with anyio.fail_after(5), pytest.raises(asyncio.CancelledError):
+            await running
+
+    assert not running_with(marker)
+
+
+def running_with(marker: str) -> bool:
+    found = subprocess.run(["pgrep", "-f", marker], capture_output=True, check=False)
+    return found.stdout != b""
 
 
 async def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:

@@ -102,11 +102,36 @@ async def run_command(
     Raises:
         ProcessNotStarted: it could not be started, or there is no room for its input.
     """
-    started = time.monotonic()
-    process = await _start(
-        command, cwd=cwd, env=env, adopt=adopt, stdin=stdin, apart=on_stdout is not None
-    )
-    output = HeadAndTail(max_output_bytes)
+    ran: list[Ran] = []
+
+    async def run() -> None:
+        started = time.monotonic()
+        process = await _start(
+            command, cwd=cwd, env=env, adopt=adopt, stdin=stdin, apart=on_stdout is not None
+        )
+        output = HeadAndTail(max_output_bytes)
+        timed_out = await _attend(process, output, on_stdout, timeout_s=timeout_s)
+        ran.append(
+            Ran(
+                output=output.text(),
+                exit_code=None if timed_out else process.returncode,
+                wall_s=time.monotonic() - started,
+            )
+        )
+
+    try:
+        # asyncio's own cancellation (`asyncio.timeout`) gets through shields, but not in here.
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+    except BaseExceptionGroup as group:
+        raise _alone(group) from None
+    return ran[0]
+
+
+async def _attend(
+    process: Process, output: HeadAndTail, on_stdout: Sink | None, *, timeout_s: float
+) -> bool:
+    """Take what it writes until it ends, and leave nothing of it; whether its time ran out."""
     try:
         with move_on_after(timeout_s) as limit:
             async with anyio.create_task_group() as group:
@@ -114,8 +139,6 @@ async def run_command(
                 await _drain(process, output, on_stdout)
                 await process.wait()
                 group.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        raise _alone(group) from None
     finally:
         with move_on_after(GRACE_S, shield=True):
             await _end(process, output)
@@ -123,11 +146,7 @@ async def run_command(
             process.kill()
             with move_on_after(GRACE_S, shield=True):
                 await process.aclose()
-    return Ran(
-        output=output.text(),
-        exit_code=None if limit.cancelled_caught else process.returncode,
-        wall_s=time.monotonic() - started,
-    )
+    return limit.cancelled_caught
 
 
 async def _start(
