@@ -323,7 +323,7 @@ async def test_a_cancelled_commit_is_whole_or_absent_and_hurts_no_other(tmp_path
         async with anyio.create_task_group() as tasks:
             with WriteLock(path):
                 tasks.start_soon(commit, 0)
-                await anyio.sleep(0.2)  # its thread has begun by now
+                await anyio.wait_all_tasks_blocked()  # it is handed to the thread that writes
                 for number in range(1, len(texts)):
                     tasks.start_soon(commit, number)
                 await anyio.wait_all_tasks_blocked()
