@@ -26,6 +26,7 @@ import pytest
 from uwf import main
 from uwf._parser import make_parser
 from workflow_reactor.testing import LoopbackServer, Reply, Wire, call, http, loopback_server, say
+from workflow_register import update_config
 
 GREETING = '{"greeting": "Bonjour, Ada !", "language": "French"}'
 PROJECT = "# A project\n\nRun main.py; test with pytest.\n"
@@ -91,14 +92,17 @@ class Cli:
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    async def use(self, server: LoopbackServer) -> None:
+    def use(self, server: LoopbackServer) -> None:
+        """Make its model the default, as `uwf setup` does; one retry, for the waits grow."""
         url = f"http://127.0.0.1:{server.port}/v1"
-        assert (await self("setup", "--base-url", url, "--model", "scripted")).code == 0
+        providers = {"loopback": {"kind": "openai", "base_url": url, "max_attempts": 2}}
+        models = {"default": "loopback/scripted"}
+        update_config(self.home, {"providers": providers, "models": models})
 
     @asynccontextmanager
     async def scripted(self, replies: Sequence[Reply]) -> AsyncGenerator[LoopbackServer]:
         async with loopback_server(replies) as server:
-            await self.use(server)
+            self.use(server)
             yield server
 
     def write(self, name: str, text: str) -> Path:
@@ -812,7 +816,7 @@ async def test_what_a_model_says_can_not_steer_the_terminal(uwf: Cli, entry: Pat
 async def test_what_a_provider_says_can_not_steer_the_terminal(uwf: Cli, entry: Path) -> None:
     refusal = Wire(data=http(503, b'{"error": {"message": "\\u001b[31mbusy\\nuwf: all is well"}}'))
     async with loopback_server([refusal, say('{"value": "Salut"}')]) as server:
-        await uwf.use(server)
+        uwf.use(server)
         ran = await uwf("run", "hello.py", "x")
     assert ran.code == 0
     (line,) = (line for line in ran.err.splitlines() if "busy" in line)

@@ -19,6 +19,7 @@ import anyio.to_thread
 import pytest
 
 from workflow_reactor.testing import LoopbackServer, Reply, call, loopback_server, say
+from workflow_register import update_config
 
 AGENT = """
 from workflow_agent_react import ReactAdapterConfig, create_react_adapter, workspace_tools
@@ -133,9 +134,12 @@ class Cli:
 
     @asynccontextmanager
     async def scripted(self, replies: Sequence[Reply]) -> AsyncGenerator[LoopbackServer]:
+        """A model with these replies as the default, with one retry, for the waits grow."""
         async with loopback_server(replies) as server:
             url = f"http://127.0.0.1:{server.port}/v1"
-            assert (await self("setup", "--base-url", url, "--model", "scripted")).code == 0
+            providers = {"loopback": {"kind": "openai", "base_url": url, "max_attempts": 2}}
+            models = {"default": "loopback/scripted"}
+            update_config(self.home, {"providers": providers, "models": models})
             yield server
 
     def write(self, name: str, text: str) -> Path:
@@ -368,8 +372,7 @@ async def test_a_supervisor_of_the_configuration_stops_a_thread_that_goes_in_cir
     async with uwf.scripted([*words[:2], go_on, *words[2:], call("read_step", number=4), stop]):
         config = uwf.home / "workflow.yaml"
         plain = config.read_text(encoding="utf-8")
-        (provider,) = (line.strip(" :") for line in plain.splitlines() if line.startswith("  127"))
-        watch = f"supervisor: {{every: 2, model: {provider}/watcher, prompt: Stop at d.}}\n"
+        watch = "supervisor: {every: 2, model: loopback/watcher, prompt: Stop at d.}\n"
         prices = "limits: {prices: {watcher: {input: 1000, output: 0}}}\n"
         config.write_text(f"{plain}{watch}{prices}", encoding="utf-8")
         ran = await uwf("run", entry, "Talk.")
