@@ -48,7 +48,7 @@ async def test_a_command_runs_in_the_workspace_without_input(
 
 @MODES
 async def test_a_command_may_take_its_time(tmp_path: Path, sandbox: SandboxMode) -> None:
-    text = await run(tmp_path, "sleep 2; echo done", sandbox=sandbox)
+    text = await run(tmp_path, "sleep 1.5; echo done", sandbox=sandbox)
 
     assert text.startswith("done\n[exit code 0, ")
 
@@ -123,9 +123,9 @@ async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(
                 group.start_soon(_quietly, tmp_path, command, sandbox)
                 for _ in range(moment):
                     await anyio.lowlevel.checkpoint()
-                time.sleep(0.1)  # noqa: ASYNC251 - a busy loop, while the command gets going
+                time.sleep(0.05)  # noqa: ASYNC251 - a busy loop, while the command gets going
                 group.cancel_scope.cancel()
-    for ms in range(60):
+    for ms in range(0, 60, 2):
         with anyio.move_on_after(ms / 1000):
             await _quietly(tmp_path, command, sandbox)
 

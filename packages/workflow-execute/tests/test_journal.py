@@ -183,8 +183,9 @@ async def test_an_unsafe_effect_that_asks_before_it_acts_is_begun_again(store: S
 
 
 async def test_a_thread_that_is_being_run_takes_no_answers(
-    store: SqliteStore, tmp_path: Path
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("workflow_execute._engine.ANSWER_PATIENCE_S", 0.1)
     engine = Engine(store, locks=tmp_path / "locks")
     started, go_on = anyio.Event(), anyio.Event()
 

@@ -42,6 +42,7 @@ from workflow_protocol import (
 
 _RETRY_S = 0.1
 STOP_TIMEOUT_S = 30.0
+ANSWER_PATIENCE_S = 5.0
 
 
 class Engine:
@@ -320,7 +321,7 @@ class Engine:
             AlreadyAnswered: the question has an answer.
             QuestionError: nothing is asked under this key, or several things and none is given.
         """
-        async with owning(self._locks, thread_id, patience_s=5.0):
+        async with owning(self._locks, thread_id, patience_s=ANSWER_PATIENCE_S):
             while True:
                 stored = await read_thread(self.store, thread_id)
                 entries = await read_turn(self.store, stored.turn)
