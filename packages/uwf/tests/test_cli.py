@@ -541,10 +541,10 @@ run = in_turn(turn)
 
 SLOW_TO_END = """
 import anyio
-import uwf._loop
+import uwf._end
 from workflow_execute.testing import in_turn
 
-uwf._loop.AGAIN_S = 60.0  # however long the machine takes over sending the signals
+uwf._end.AGAIN_S = 60.0  # however long the machine takes over sending the signals
 
 async def turn(ctx):
     (ctx.start.workspace / "begun").touch()
@@ -619,6 +619,82 @@ async def test_signals_that_come_again_do_not_break_the_end(uwf: Cli) -> None:
         code, said = await ended(process)
         assert (code, b"Traceback" in said) == (130, False)
     assert "state      cancelled" in (await uwf("show")).out
+
+
+ENDED_AT_ITS_START = """
+import atexit, os, signal, sys
+from uwf import _main
+from uwf._entry import main
+
+def end(*arguments):
+    os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+atexit.register(end)
+_main.parse = end
+sys.exit(main([]))
+"""
+
+SHIELDED = """
+import os, signal
+import anyio
+from uwf._loop import run_async
+
+async def main():
+    with anyio.CancelScope(shield=True):
+        os.kill(os.getpid(), signal.SIGTERM)
+        await anyio.sleep(0.05)
+        print("came to its end")
+    await anyio.sleep(20)
+
+run_async(main)
+"""
+
+
+DROPPED = """
+import os, signal
+import anyio
+from uwf import _main
+from uwf._entry import main
+from uwf._loop import run_async
+
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+async def work():
+    await anyio.sleep(20)
+
+def carry_out(arguments):
+    del Last.last
+    run_async(work)
+
+Last.last = Last()
+_main.parse = carry_out
+raise SystemExit(main([]))
+"""
+
+
+def test_signals_that_come_again_before_and_after_the_work_are_one() -> None:
+    ended = run_python(ENDED_AT_ITS_START)
+    assert (ended.returncode, ended.stderr) == (130, "uwf: cancelled\n")
+
+
+def test_a_signal_that_was_raised_where_python_drops_it_is_followed() -> None:
+    ended = run_python(DROPPED)
+    assert ended.returncode == 130
+    assert "Exception ignored in: <function Last.__del__" in ended.stderr
+    assert ended.stderr.endswith("\nuwf: cancelled\n")
+
+
+def test_a_signal_lets_what_is_shielded_come_to_its_end() -> None:
+    ended = run_python(SHIELDED)
+    assert (ended.stdout, "KeyboardInterrupt" in ended.stderr) == ("came to its end\n", True)
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
 
 
 async def press_ctrl_c(pid: int) -> None:

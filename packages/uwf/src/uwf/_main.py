@@ -7,13 +7,12 @@ import io
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, TypeGuard
 
+from uwf._end import End
 from uwf._errors import Failed, UsageError
 from uwf._output import Output
 from uwf._parser import parse
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Ctrl-C, SIGTERM and SIGHUP raise on."""
     _mend_streams()
-    _hear_of_ends()
+    End(_interrupt).hear()  # while an event loop runs, `run_async` does
     try:
         return _run(argv)
     except BrokenPipeError:  # the reader has gone, as in `uwf show | head`
@@ -70,18 +69,6 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _hear_of_ends() -> None:
-    """Let SIGTERM and SIGHUP be the same as Ctrl-C, unless they are ignored, as under `nohup`.
-
-    While an event loop runs, `run_async` hears of them.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
-
-
 def _drop_broken_streams() -> None:
     """Forget what can't be written: Python would try again at exit, and complain."""
     for stream in (sys.stdout, sys.stderr):
@@ -120,8 +107,7 @@ def _as_text(name: str, value: object) -> object:
         raise UsageError(f"the {name.replace('_', '-')} is not UTF-8 text") from error
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Let a polite end be the same as Ctrl-C."""
+def _interrupt() -> None:
     raise KeyboardInterrupt
 
 

@@ -1,0 +1,65 @@
+"""The signals that end a command: the first in order, a late second Ctrl-C at once."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+AGAIN_S = 1.0
+"""Closing a terminal sends SIGHUP twice, and a wrapper passes Ctrl-C on: one wish, not two."""
+
+
+class End:
+    """Handles SIGINT, SIGTERM and SIGHUP.
+
+    Args:
+        act: what the first of them does. It may raise.
+    """
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.asked = False
+        self.act = act
+        self._asked_at = 0.0
+        self._heard: list[signal.Signals] = []
+
+    def hear(self) -> Callable[[], None]:
+        """Handle them from now on; what this gives goes back, where none has come.
+
+        One that is ignored, as under `nohup`, stays ignored, and outside of the main thread all of
+        them are, as Python has it.
+        """
+        if threading.current_thread() is threading.main_thread():
+            numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            self._heard = [n for n in numbers if signal.getsignal(n) is not signal.SIG_IGN]
+        # When threads are joined nobody hears them any more, so that the exit code is ours.
+        atexit.register(self._ignore)
+        before = {number: signal.signal(number, self) for number in self._heard}
+        for number, handler in before.items():
+            if isinstance(handler, End) and handler.asked and not self.asked:
+                self(number, None)  # it raised where Python drops that, such as a destructor
+
+        def go_back() -> None:
+            if not self.asked:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+
+        return go_back
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Take a signal."""
+        now = time.monotonic()
+        if not self.asked:
+            self.asked, self._asked_at = True, now
+            self.act()
+        elif number == signal.SIGINT and now - self._asked_at > AGAIN_S:
+            os.write(2, b"uwf: ended at once, as the first Ctrl-C did not end it\n")
+            os._exit(130)  # to the journal this is a crash, and it is made for those
+
+    def _ignore(self) -> None:
+        for number in self._heard:
+            signal.signal(number, signal.SIG_IGN)
