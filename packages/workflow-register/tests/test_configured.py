@@ -215,11 +215,11 @@ def test_the_local_kind_says_which_extra_it_needs(home: Path, tmp_path: Path) ->
     update_config(home, {"providers": {"x": {"kind": "local"}}, "models": {"default": "x"}})
     installed = tmp_path / "installed"  # all that is installed here but the one package
     installed.mkdir()
-    for path in map(Path, sys.path):
-        if path.name == "site-packages":
-            for each in path.iterdir():
-                if not each.name.startswith("workflow_local_model"):
-                    (installed / each.name).symlink_to(each)
+    folders = [Path(path) for path in sys.path if Path(path).name == "site-packages"]
+    names = {each.name: each for folder in reversed(folders) for each in folder.iterdir()}
+    for name, each in names.items():
+        if not name.startswith("workflow_local_model"):
+            (installed / name).symlink_to(each)
     sources = [path for path in sys.path if Path(path).name == "src"]
     code = f"""
 import sys
