@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from filelock import FileLock
 
 from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, node, open_store
 from workflow_execute import (
@@ -155,6 +156,31 @@ async def test_a_signal_that_is_sent_again_while_it_is_followed_hurts_nothing(
             (thread_id,) = await list_threads(store)
             await Engine(store, locks=tmp_path / "locks").cancel(thread_id)
     assert (stuck.result and stuck.result.state, store.sent_again) == ("cancelled", 3)
+    assert await store.refs("signal/") == {}
+
+
+class Ending(MemoryStore):
+    """A store in which a thread's owner ends it as wanted just before the signal is there."""
+
+    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+        for move in moves:
+            if move.name.startswith("signal/") and move.new is not None:
+                name = f"thread/{move.name.removeprefix('signal/')}/status"
+                own = node("status", {"state": "suspended", "cause": "paused", "at_ms": 1})
+                await super().commit([own], [RefMove(name, await self.ref(name), own.hash)])
+        await super().commit(objects, moves)
+
+
+async def test_a_signal_to_a_thread_that_has_just_ended_is_not_left_over(tmp_path: Path) -> None:
+    async def fail(ctx: ThreadContext) -> int:
+        raise RuntimeError
+
+    store = Ending()
+    engine = Engine(store, locks=tmp_path / "locks")
+    thread_id = (await engine.start(in_turn(fail), "p")).thread_id
+    with FileLock(tmp_path / "locks" / f"{thread_id}.lock"):  # the owner has not let go of it yet
+        await Engine(store, locks=tmp_path / "locks").pause(thread_id)
+    assert (await read_thread(store, thread_id)).status.cause == "paused"
     assert await store.refs("signal/") == {}
 
 

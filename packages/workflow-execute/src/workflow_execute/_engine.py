@@ -377,7 +377,7 @@ class Engine:
 
     async def _stop(self, thread_id: ThreadId, signal: Signal, timeout_s: float) -> None:
         """Have the owner end the run, or if there is none, record the end."""
-        await read_thread(self.store, thread_id)
+        stored = await read_thread(self.store, thread_id)
         deadline = anyio.current_time() + timeout_s
         wanted = ("cancelled", "") if signal == "cancel" else ("suspended", "paused")
         while True:
@@ -390,7 +390,9 @@ class Engine:
             except RefConflict:
                 pass  # it ended by itself at this moment: see how
             except ThreadBusy:
-                await self._signals.send(thread_id, signal)
+                status = thread_ref(thread_id, "status")
+                same = RefMove(status, stored.status_hash, stored.status_hash)
+                await self._signals.send(thread_id, signal, status=same)
                 if anyio.current_time() > deadline:
                     raise
             await anyio.sleep(_RETRY_S)

@@ -72,17 +72,21 @@ class Signals:
             act(signal)
         return bool(acts)
 
-    async def send(self, thread_id: ThreadId, signal: Signal) -> None:
-        """Leave a signal in the store for whoever runs the thread, unless it is there."""
+    async def send(self, thread_id: ThreadId, signal: Signal, *, status: RefMove) -> None:
+        """Leave a signal in the store for whoever runs the thread, unless it is there.
+
+        Args:
+            status: checks that the thread has not ended meanwhile: nobody would take it away.
+        """
         name = signal_ref(thread_id)
         found = await self._store.ref(name)
         if found is not None and await self._read(found) == signal:
             return  # moving it again would only get in the way of the owner, who takes it away
         record = node("signal", SignalRecord(signal=signal, at_ms=now_ms()))
         try:
-            await self._store.commit([record], [RefMove(name, found, record.hash)])
+            await self._store.commit([record], [RefMove(name, found, record.hash), status])
         except RefConflict:
-            return  # somebody else signals at the same moment
+            return  # somebody else signals at the same moment, or it has ended
 
     async def remove_with(
         self, thread_id: ThreadId, commit: Callable[[list[RefMove]], Awaitable[None]]
