@@ -154,14 +154,22 @@ async def test_threads_that_share_a_budget_never_spend_more_together(store: Sqli
 async def test_a_limit_of_time_suspends_in_the_middle_and_counts_over_runs(
     store: SqliteStore,
 ) -> None:
-    async def turn(ctx: ThreadContext) -> int:
-        await anyio.sleep(0.3)
+    in_time = False
+
+    async def quick(ctx: ThreadContext) -> int:
         return 1
 
-    workflow = in_turn(turn, turn, turn)
+    async def slow(ctx: ThreadContext) -> int:
+        await anyio.sleep(0.1 if in_time else 60)
+        return 1
+
+    workflow = in_turn(quick, slow)
     stopped = await Engine(store, limits=Limits(max_seconds=0.5)).start(workflow, "p")
     assert (stopped.state, stopped.cause, len(stopped.steps)) == ("suspended", "limit", 1)
     assert stopped.summary == "the limit of 0.5 seconds is reached"
+    in_time = True
+    again = await Engine(store, limits=Limits(max_seconds=0.3)).resume(workflow, stopped.thread_id)
+    assert (again.state, again.cause, len(again.steps)) == ("suspended", "limit", 1)
     done = await Engine(store, limits=Limits(max_seconds=60)).resume(workflow, stopped.thread_id)
     assert done.state == "completed"
 
