@@ -483,7 +483,7 @@ async def test_a_shell_command_of_another_process_is_stopped_with_its_whole_tree
                 assert (stopped.code, stopped.err) == (0, "")
                 assert await process.wait() == (130 if what == "cancel" else 1)
         assert not any(map(alive, pids))
-        assert took_s < 4  # with the start of the command
+        assert took_s < 10  # far from 300, however long the command takes to start
         (data,) = (await uwf("show", "--json")).lines
         assert (data["state"], data["role"]) == (state, "agent")
 
@@ -664,9 +664,9 @@ run = in_turn(turn)
 
 async def test_a_call_that_was_cut_off_is_shown_as_such(uwf: Cli) -> None:
     uwf.home.mkdir()
-    (uwf.home / "workflow.yaml").write_text("limits: {max_seconds: 0.2}\n", encoding="utf-8")
+    (uwf.home / "workflow.yaml").write_text("limits: {max_seconds: 0.5}\n", encoding="utf-8")
     ran = await uwf("run", uwf.write("waiting.py", WAITING), "Ask.")
-    assert (ran.code, "the limit of 0.2 seconds is reached" in ran.err) == (1, True)
+    assert (ran.code, "the limit of 0.5 seconds is reached" in ran.err) == (1, True)
     shown = await uwf("show", "--turns")
     assert "llm/0      (cut off before its reply, counted as its worst case)" in shown.out
 
