@@ -560,15 +560,21 @@ async def test_a_workspace_that_is_gone_is_named_and_another_one_can_be_given(uw
     assert (await uwf("thread", "replay", "latest")).code == 0
 
 
-async def test_damage_is_listed_with_the_threads_that_it_concerns(uwf: Cli) -> None:
-    nothing = await uwf("cas", "verify")
-    assert (nothing.code, "nothing is stored" in nothing.err) == (0, True)
+async def two_threads(uwf: Cli) -> list[str]:
+    """The ids of two threads that are completed."""
     entry = uwf.write("agent.py", AGENT)
     ids: list[str] = []
     for word in ("first", "second"):
         async with uwf.scripted([call("resolve", value=word), call("resolve", value=word)]):
             assert (await uwf("run", entry, word)).code == 0
         ids += [(await uwf("show", "--json")).lines[0]["thread"]]
+    return ids
+
+
+async def test_damage_is_listed_with_the_threads_that_it_concerns(uwf: Cli) -> None:
+    nothing = await uwf("cas", "verify")
+    assert (nothing.code, "nothing is stored" in nothing.err) == (0, True)
+    ids = await two_threads(uwf)
     whole = await uwf("cas", "verify")
     assert (whole.code, whole.out.endswith(": no problems\n")) == (0, True)
 
@@ -594,12 +600,7 @@ async def test_damage_is_listed_with_the_threads_that_it_concerns(uwf: Cli) -> N
 async def test_what_is_deleted_frees_its_space(uwf: Cli) -> None:
     nothing = await uwf("cas", "gc")
     assert (nothing.code, "nothing is stored" in nothing.err) == (0, True)
-    entry = uwf.write("agent.py", AGENT)
-    ids: list[str] = []
-    for word in ("first", "second"):
-        async with uwf.scripted([call("resolve", value=word), call("resolve", value=word)]):
-            assert (await uwf("run", entry, word)).code == 0
-        ids += [(await uwf("show", "--json")).lines[0]["thread"]]
+    ids = await two_threads(uwf)
 
     wrong = await uwf("thread", "delete", "0000")
     assert (wrong.code, "there is no thread '0000'" in wrong.err) == (1, True)
@@ -619,7 +620,9 @@ async def test_what_is_deleted_frees_its_space(uwf: Cli) -> None:
 
     assert (await uwf("cas", "verify")).code == 0
     assert (await uwf("thread", "replay", ids[1])).code == 0
-    assert (await uwf("cas", "gc", "--older-than", "nan")).code == 2
+    assert (await uwf("cas", "gc", "--older-than", "0.0")).code == 0
+    for wrong_age in ("nan", "-1", "x"):
+        assert (await uwf("cas", "gc", "--older-than", wrong_age)).code == 2
 
 
 async def lines(path: Path, count: int) -> list[int]:

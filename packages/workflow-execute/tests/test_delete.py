@@ -6,7 +6,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from workflow_cas import MemoryStore, RefMove, SqliteStore, node, open_store
+from workflow_cas import (
+    MemoryStore,
+    RefMove,
+    SqliteStore,
+    StoreCorrupt,
+    Stored,
+    node,
+    open_store,
+)
 from workflow_execute import (
     Engine,
     ThreadBusy,
@@ -24,8 +32,9 @@ from workflow_protocol import (
     END,
     START,
     AdapterBinding,
+    Hash,
+    Question,
     RoleDefinition,
-    Suspended,
     ThreadContext,
     ThreadId,
     Transition,
@@ -40,22 +49,21 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 async def one(ctx: ThreadContext) -> int:
-    return await ctx.journal.run("llm/0", anyio_value, type=int, request=lambda: b"ask")
+    async def ask() -> int:
+        return 1
+
+    return await ctx.journal.run("llm/0", ask, type=int, request=lambda: b"ask")
 
 
-async def anyio_value() -> int:
-    return 1
-
-
-async def waiting(ctx: ThreadContext) -> int:
-    raise Suspended("wait")
+async def asking(ctx: ThreadContext) -> int:
+    return int((await ctx.journal.ask("ask/0", Question(text="Go on?"))).approved)
 
 
 SMALL = in_turn(one)
 
 
-def above(child: Workflow, *, name: str = "child") -> Workflow:
-    """A role that is a workflow of its own, and one that just speaks."""
+def above(child: Workflow) -> Workflow:
+    """Two roles that are workflows of their own: this child, and a small one."""
     roles = [
         RoleDefinition(name=each, description="", system_prompt="", schema=int) for each in "ab"
     ]
@@ -72,7 +80,7 @@ def above(child: Workflow, *, name: str = "child") -> Workflow:
         ),
         AdapterBinding(
             adapter=workflow_adapter("b", SMALL),
-            overrides={"a": workflow_adapter(name, child)},
+            overrides={"a": workflow_adapter("a", child)},
         ),
     )
 
@@ -176,10 +184,34 @@ async def test_a_question_and_a_signal_go_with_their_thread(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     engine = Engine(store, locks=tmp_path / "locks")
-    suspended = await engine.start(in_turn(waiting), "p")
-    thread = suspended.thread_id
+    thread = (await engine.start(in_turn(asking), "p")).thread_id
+    assert len(await engine.questions(thread)) == 1
     left = node("signal", {"signal": "pause", "at_ms": 0})  # as of a process that died then
     await store.commit([left], [RefMove(f"signal/{thread}", None, left.hash)])
 
     await engine.delete(thread)
     assert await store.refs() == {}
+    await store.collect_garbage(keep_newer_than_s=0)
+    assert (await store.verify()).objects == 0
+
+
+class Damaged(MemoryStore):
+    """A store that can't read one of its objects."""
+
+    lost = Hash("")
+
+    async def get(self, hash: Hash) -> Stored:
+        if hash == self.lost:
+            raise StoreCorrupt(f"object {hash} is damaged", hash=hash)
+        return await super().get(hash)
+
+
+async def test_of_a_thread_that_can_not_be_read_nothing_is_deleted() -> None:
+    engine = Engine(store := Damaged())
+    thread = (await engine.start(SMALL, "p")).thread_id
+    before = await store.refs()
+    store.lost = before[f"thread/{thread}/head"]
+
+    with pytest.raises(StoreCorrupt):
+        await engine.delete(thread)
+    assert await store.refs() == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from uwf._loop import run_async
 from uwf._output import Output
@@ -14,32 +14,21 @@ from workflow_register import find_home, store_path
 
 def verify(output: Output) -> int:
     """Read and hash all that is stored. Exit code 1 if anything is wrong; nothing is changed."""
-    home = find_home()
-    if not store_path(home).exists():
-        output.say(f"nothing is stored in {home}")
-        return 0
 
-    async def main() -> int:
-        async with open_existing(home) as store:
-            report = await store.verify()
-            concerned = {} if report.ok else await _concerned(store)
-        _show(output, report, concerned)
+    async def work(store: Store) -> int:
+        report = await store.verify()
+        _show(output, report, {} if report.ok else await _concerned(store))
         return 0 if report.ok else 1
 
-    return run_async(main)
+    return _on_store(output, work)
 
 
 def gc(output: Output, *, older_than_h: float, dry_run: bool) -> int:
     """Remove what nothing leads to any more, or with `dry_run` only say what that is."""
-    home = find_home()
-    if not store_path(home).exists():
-        output.say(f"nothing is stored in {home}")
-        return 0
 
-    async def main() -> int:
-        async with open_existing(home) as store:
-            keep_s = older_than_h * 3600
-            report = await store.collect_garbage(keep_newer_than_s=keep_s, dry_run=dry_run)
+    async def work(store: Store) -> int:
+        keep_s = older_than_h * 3600
+        report = await store.collect_garbage(keep_newer_than_s=keep_s, dry_run=dry_run)
         output.data(
             {
                 "removed": len(report.removed),
@@ -51,6 +40,19 @@ def gc(output: Output, *, older_than_h: float, dry_run: bool) -> int:
             f"{report.removed_bytes} bytes; {report.kept} objects are kept",
         )
         return 0
+
+    return _on_store(output, work)
+
+
+def _on_store(output: Output, work: Callable[[Store], Awaitable[int]]) -> int:
+    home = find_home()
+    if not store_path(home).exists():
+        output.say(f"nothing is stored in {home}")
+        return 0
+
+    async def main() -> int:
+        async with open_existing(home) as store:
+            return await work(store)
 
     return run_async(main)
 

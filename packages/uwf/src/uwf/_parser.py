@@ -175,18 +175,18 @@ def _seconds(text: str) -> float:
     return _number(text, "seconds above 0")
 
 
-def _number(text: str, of: str) -> float:
+def _number(text: str, of: str, *, zero: bool = False) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = 0.0
-    if not 0 < number < 1e9:  # not so for NaN either
+        number = -1.0
+    if not 0 <= number < 1e9 or (number == 0 and not zero):  # NaN is refused too
         raise argparse.ArgumentTypeError(f"{text!r} is no number of {of}")
     return number
 
 
 def _hours(text: str) -> float:
-    return 0.0 if text == "0" else _number(text, "hours from 0 on")
+    return _number(text, "hours from 0 on", zero=True)
 
 
 def _count(text: str) -> int:

@@ -172,14 +172,12 @@ class Run:
             [h for h in (prompt.hash, ctx.bundle_hash, ctx.start.parent_state) if h],
         )
         status = node("status", StatusRecord(state="running", at_ms=now_ms()))
-        cut_off = await commit_whole(  # cancelled or not: `to_the_end` records that
-            self._store,
-            [prompt, start, status],
-            [self._move("head", None, start.hash), self._move("status", None, status.hash)],
-        )
+        with anyio.CancelScope(shield=True):  # a cancellation is recorded by `to_the_end`
+            await self._store.commit(
+                [prompt, start, status],
+                [self._move("head", None, start.hash), self._move("status", None, status.hash)],
+            )
         self._head, self._status = start.hash, status.hash
-        if cut_off is not None:
-            raise cut_off
 
     async def take_up(
         self, stored: StoredThread, attempts: Sequence[Sequence[JournalEntry]]
