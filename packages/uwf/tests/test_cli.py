@@ -364,7 +364,7 @@ def test_every_command_takes_what_its_parser_gives() -> None:
             waiting += getattr(each.choices, "values", list)()
         if (command := parser.get_default("command")) is not None:
             module, _, function = command.partition(":")
-            takes = inspect.signature(getattr(import_module(f"uwf.{module}"), function))
+            takes = inspect.signature(getattr(import_module(f"uwf.commands.{module}"), function))
             assert set(takes.parameters) == {"output", *names}
             found += 1
     assert found > 15
@@ -541,10 +541,10 @@ run = in_turn(turn)
 
 SLOW_TO_END = """
 import anyio
-import uwf._end
+import uwf.terminal._signals
 from workflow_execute.testing import in_turn
 
-uwf._end.AGAIN_S = 60.0  # however long the machine takes over sending the signals
+uwf.terminal._signals.AGAIN_S = 60.0  # however long the machine takes over sending the signals
 
 async def turn(ctx):
     (ctx.start.workspace / "begun").touch()
@@ -638,7 +638,7 @@ sys.exit(main([]))
 SHIELDED = """
 import os, signal
 import anyio
-from uwf._loop import run_async
+from uwf.terminal._loop import run_async
 
 async def main():
     with anyio.CancelScope(shield=True):
@@ -656,7 +656,7 @@ import os, signal
 import anyio
 from uwf import _main
 from uwf._entry import main
-from uwf._loop import run_async
+from uwf.terminal._loop import run_async
 
 class Last:
     def __del__(self):

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from uwf._model import Bar
+from uwf.commands._model import Bar
 from workflow_local_model import CATALOGUE, DEFAULT_MODEL, Phase, PullProgress, is_present
 
 MODEL = CATALOGUE[DEFAULT_MODEL]

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_agent_cli._output import Lines
-from workflow_agent_cli._reading import Reading
+from workflow_agent_cli.agents._reading import Reading
 from workflow_protocol import Event
 
 

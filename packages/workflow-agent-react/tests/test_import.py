@@ -13,7 +13,7 @@ print(*sorted(set(sys.modules) - before))
 HEAVY = {
     *("asyncio", "ctypes", "difflib", "email", "logging", "multiprocessing", "subprocess"),
     *("anyio.abc", "anyio._backends"),
-    *("workflow_agent_react._tool_functions", "workflow_agent_react._shell"),
+    *("workflow_agent_react.tools._workspace_functions", "workflow_agent_react.shell._shell"),
 }
 
 

@@ -23,7 +23,7 @@ from workflow_register import (
     read_registered,
     register,
 )
-from workflow_register._archive import pack
+from workflow_register.bundles._archive import pack
 
 DESCRIPTION = WorkflowDescription(description="d", roles={}, edges=[])
 

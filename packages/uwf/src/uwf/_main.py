@@ -12,10 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-from uwf._end import End
 from uwf._errors import Failed, UsageError
-from uwf._output import Output
 from uwf._parser import parse
+from uwf.terminal._output import Output
+from uwf.terminal._signals import End
 from workflow_protocol import WorkflowError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _carry_out(arguments: argparse.Namespace, output: Output) -> int:
         if name not in {"command", "json", "home"}
     }
     module, _, function = str(arguments.command).partition(":")
-    command: Callable[..., int] = getattr(import_module(f"uwf.{module}"), function)
+    command: Callable[..., int] = getattr(import_module(f"uwf.commands.{module}"), function)
     try:
         return command(output, **options)
     except SystemExit as error:  # of a tool, say: its code is not that of the workflow

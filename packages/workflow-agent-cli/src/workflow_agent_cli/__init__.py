@@ -12,17 +12,17 @@ from workflow_agent_cli._errors import (
     AgentTimedOut,
     CliAgentError,
 )
-from workflow_agent_cli._profiles import (
+from workflow_agent_cli._record import (
+    AgentRun,
+)
+from workflow_agent_cli.agents._profiles import (
     PROFILES,
     AgentProfile,
 )
-from workflow_agent_cli._reading import (
+from workflow_agent_cli.agents._reading import (
     LineReader,
     Reading,
     ReportReader,
-)
-from workflow_agent_cli._record import (
-    AgentRun,
 )
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from workflow_agent_cli._errors import AgentSetupError
-from workflow_agent_cli._profiles import PROFILES, AgentProfile, profile_of
 from workflow_agent_cli._settings import Settings
 from workflow_agent_cli._turn import work
+from workflow_agent_cli.agents._profiles import PROFILES, AgentProfile, profile_of
 from workflow_protocol import AgentFn, ThreadContext
 from workflow_reactor import Secret
 from workflow_util_agent import DEFAULT_QUOTA_CHARS, build_thread_input

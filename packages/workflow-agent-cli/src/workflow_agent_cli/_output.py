@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workflow_agent_cli._reading import LineReader, Reading
+from workflow_agent_cli.agents._reading import LineReader, Reading
 from workflow_protocol import Event, WorkflowError
 
 _KEPT_STRAY = 4000

@@ -13,9 +13,9 @@ import msgspec
 
 from workflow_agent_cli._environment import Environment
 from workflow_agent_cli._output import Lines, Text, TooMuch
-from workflow_agent_cli._profiles import AgentProfile
-from workflow_agent_cli._reading import Reading
 from workflow_agent_cli._record import UNKNOWN, AgentRun, How
+from workflow_agent_cli.agents._profiles import AgentProfile
+from workflow_agent_cli.agents._reading import Reading
 from workflow_protocol import Event, ToolFinished
 from workflow_util_agent.process import ProcessNotStarted, Ran, run_command
 

@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from workflow_agent_cli._environment import Environment
 from workflow_agent_cli._errors import AgentNotInstalled, AgentSetupError
-from workflow_agent_cli._profiles import PROMPT, REPORT, AgentProfile
+from workflow_agent_cli.agents._profiles import PROMPT, REPORT, AgentProfile
 from workflow_reactor import Secret
 
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1

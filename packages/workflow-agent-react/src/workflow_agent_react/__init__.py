@@ -6,14 +6,27 @@ from workflow_agent_react._adapter import (
     create_react_adapter,
     create_react_agent,
 )
-from workflow_agent_react._dialect import (
+from workflow_agent_react._errors import (
+    BadArguments,
+    GuardError,
+    McpError,
+    OutsideWorkspace,
+    SandboxUnavailable,
+    ToolClash,
+    ToolDefinitionError,
+    ToolError,
+)
+from workflow_agent_react.dialects._dialect import (
     Dialect,
     DialectName,
     JsonDialect,
     NativeDialect,
     Turn,
 )
-from workflow_agent_react._guards import (
+from workflow_agent_react.dialects._xml_dialect import (
+    XmlDialect,
+)
+from workflow_agent_react.guards._guards import (
     AllOf,
     Allow,
     Ask,
@@ -27,29 +40,16 @@ from workflow_agent_react._guards import (
     all_of,
     versioned,
 )
-from workflow_agent_react._mcp import (
+from workflow_agent_react.tools._mcp import (
     McpServer,
     open_mcp,
 )
-from workflow_agent_react._tool_errors import (
-    BadArguments,
-    GuardError,
-    McpError,
-    OutsideWorkspace,
-    SandboxUnavailable,
-    ToolClash,
-    ToolDefinitionError,
-    ToolError,
-)
-from workflow_agent_react._toolset import (
+from workflow_agent_react.tools._toolset import (
     Toolset,
     tool,
 )
-from workflow_agent_react._workspace_tools import (
+from workflow_agent_react.tools._workspace_tools import (
     workspace_tools,
-)
-from workflow_agent_react._xml_dialect import (
-    XmlDialect,
 )
 
 __all__ = [

@@ -9,13 +9,13 @@ import msgspec
 from typing_extensions import TypeForm
 
 from workflow_agent_react._calls import CallRunner
-from workflow_agent_react._dialect import DialectName
-from workflow_agent_react._dialects import choose_dialect
-from workflow_agent_react._guards import Guard, all_of
 from workflow_agent_react._invoke import Invoker
 from workflow_agent_react._loop import react
 from workflow_agent_react._results import READ_RESULT, KeptResults, read_result_tool
-from workflow_agent_react._toolset import Toolset
+from workflow_agent_react.dialects._choice import choose_dialect
+from workflow_agent_react.dialects._dialect import DialectName
+from workflow_agent_react.guards._guards import Guard, all_of
+from workflow_agent_react.tools._toolset import Toolset
 from workflow_protocol import AdapterFn, AgentFn, RoleFn, ThreadContext, WorkflowError
 from workflow_reactor import (
     RESOLVE,

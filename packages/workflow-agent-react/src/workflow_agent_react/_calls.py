@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 import anyio
 
+from workflow_agent_react._errors import GuardError
 from workflow_agent_react._invoke import Invoker
 from workflow_agent_react._results import ToolResult
-from workflow_agent_react._tool_errors import GuardError
 from workflow_protocol import Effect, SchemaMismatch, Suspended, ToolFinished, WorkflowError
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, cast
 import anyio
 import msgspec
 
-from workflow_agent_react._approvals import Gate, Permit, Refusal
-from workflow_agent_react._describe import parameter_words
-from workflow_agent_react._guards import CallHistory, Guard, PastCall
 from workflow_agent_react._results import READ_RESULT, KeptResults, ToolResult, bounded
+from workflow_agent_react.dialects._describe import parameter_words
+from workflow_agent_react.guards._approvals import Gate, Permit, Refusal
+from workflow_agent_react.guards._guards import CallHistory, Guard, PastCall
 from workflow_protocol import (
     Effect,
     JsonObject,

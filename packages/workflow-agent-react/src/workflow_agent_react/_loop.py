@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from workflow_agent_react._calls import CallRunner
-from workflow_agent_react._dialect import Dialect
 from workflow_agent_react._repetition import Repetition
+from workflow_agent_react.dialects._dialect import Dialect
 from workflow_protocol import ThreadContext
 from workflow_reactor import (
     Conversation,

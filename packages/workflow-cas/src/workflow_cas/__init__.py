@@ -1,6 +1,5 @@
 """Content-addressed objects and refs in one SQLite file."""
 
-from workflow_cas._database import Durability
 from workflow_cas._errors import (
     AmbiguousHash,
     ObjectMissing,
@@ -14,8 +13,9 @@ from workflow_cas._errors import (
 )
 from workflow_cas._memory import MemoryStore
 from workflow_cas._objects import Kind, Node, RefMove, Stored, content, node
-from workflow_cas._sqlite import SqliteStore, open_store
 from workflow_cas._store import GcReport, Problem, ProblemKind, Store, VerifyReport
+from workflow_cas.sqlite._database import Durability
+from workflow_cas.sqlite._sqlite import SqliteStore, open_store
 
 __all__ = [
     "AmbiguousHash",

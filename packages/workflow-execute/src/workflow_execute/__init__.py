@@ -6,19 +6,9 @@ from workflow_execute._budget import (
     Price,
     Spent,
 )
-from workflow_execute._child import (
-    ChildHost,
-    ChildRecord,
-    ChildResult,
-    ChildTask,
-    run_child,
-    run_children,
-)
-from workflow_execute._child_adapter import (
-    WorkflowAdapter,
-    child_prompt,
-    workflow_adapter,
-    workflow_of_child,
+from workflow_execute._differences import (
+    Difference,
+    compare,
 )
 from workflow_execute._engine import (
     Engine,
@@ -42,9 +32,6 @@ from workflow_execute._errors import (
     ThreadNotFound,
     ThreadNotResumable,
 )
-from workflow_execute._journal import (
-    Asker,
-)
 from workflow_execute._records import (
     SUPERVISOR_KEYS,
     BranchRecord,
@@ -55,23 +42,36 @@ from workflow_execute._records import (
     ThreadState,
     TurnRecord,
 )
-from workflow_execute._replay import (
-    Replay,
-    ReplayedRequest,
-)
 from workflow_execute._result import (
     ThreadResult,
 )
 from workflow_execute._run import (
     Observer,
 )
-from workflow_execute._sketch import (
-    Difference,
-    compare,
-)
 from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
-from workflow_execute._threads import (
-    JournalEntry,
+from workflow_execute._workflow import (
+    Workflow,
+    create_workflow,
+)
+from workflow_execute.children._adapter import (
+    WorkflowAdapter,
+    child_prompt,
+    workflow_adapter,
+    workflow_of_child,
+)
+from workflow_execute.children._child import (
+    ChildHost,
+    ChildRecord,
+    ChildResult,
+    ChildTask,
+    run_child,
+    run_children,
+)
+from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.journal._journal import (
+    Asker,
+)
+from workflow_execute.threads._read import (
     StoredStep,
     StoredThread,
     find_thread,
@@ -80,11 +80,11 @@ from workflow_execute._threads import (
     read_thread,
     read_turn,
 )
-from workflow_execute._tree import ThreadTree, read_lineage, read_tree
-from workflow_execute._workflow import (
-    Workflow,
-    create_workflow,
+from workflow_execute.threads._replay import (
+    Replay,
+    ReplayedRequest,
 )
+from workflow_execute.threads._tree import ThreadTree, read_lineage, read_tree
 
 __all__ = [
     "SUPERVISOR_KEYS",

@@ -10,26 +10,26 @@ import anyio
 from anyio import to_thread
 
 from workflow_cas import MemoryStore, RefConflict, RefMove, Store
-from workflow_execute._branch import commit_branch
 from workflow_execute._budget import Budget, Limits
-from workflow_execute._context import context_of
-from workflow_execute._delete import delete_thread
 from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, ThreadNotResumable
-from workflow_execute._host import Host
 from workflow_execute._ids import new_thread_id, now_ms
-from workflow_execute._journal import Asker, StoreJournal, TurnRecords
-from workflow_execute._locks import forget, is_owned, owning
-from workflow_execute._own_task import in_own_task
 from workflow_execute._records import ShownState, TurnRecord
-from workflow_execute._replay import Replay, ReplayedRequest, replay_thread
 from workflow_execute._result import ThreadResult
 from workflow_execute._run import Observer, Run, Surroundings
-from workflow_execute._signals import Signal, Signals
 from workflow_execute._supervisor import SupervisorFn
-from workflow_execute._threads import StoredThread, read_thread, read_turn, thread_ref
-from workflow_execute._tree import cancel_below, read_lineage, read_tree, stopped_status
-from workflow_execute._turn_writer import TurnWriter
 from workflow_execute._workflow import Workflow
+from workflow_execute.children._host import Host
+from workflow_execute.journal._journal import Asker, StoreJournal, TurnRecords
+from workflow_execute.journal._turn_writer import TurnWriter
+from workflow_execute.owners._locks import forget, is_owned, owning
+from workflow_execute.owners._own_task import in_own_task
+from workflow_execute.owners._signals import Signal, Signals
+from workflow_execute.threads._branch import commit_branch
+from workflow_execute.threads._context import context_of
+from workflow_execute.threads._delete import delete_thread
+from workflow_execute.threads._read import StoredThread, read_thread, read_turn, thread_ref
+from workflow_execute.threads._replay import Replay, ReplayedRequest, replay_thread
+from workflow_execute.threads._tree import cancel_below, read_lineage, read_tree, stopped_status
 from workflow_protocol import (
     Answer,
     Event,

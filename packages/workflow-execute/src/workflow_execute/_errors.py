@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workflow_execute._differences import Difference
 from workflow_execute._records import Cause
-from workflow_execute._sketch import Difference
 from workflow_protocol import Suspended, ThreadId, WorkflowError
 
 

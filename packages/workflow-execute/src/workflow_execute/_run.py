@@ -14,14 +14,12 @@ import msgspec
 
 from workflow_cas import RefMove, Store, StoreError, content, node
 from workflow_execute._budget import Budget, Limits, Spent
-from workflow_execute._commit import commit_whole
 from workflow_execute._errors import (
     ChildCancelled,
     ChildSuspended,
     LimitReached,
 )
 from workflow_execute._ids import now_ms
-from workflow_execute._journal import Asker, StoreJournal
 from workflow_execute._records import (
     FORMAT,
     Cause,
@@ -31,10 +29,13 @@ from workflow_execute._records import (
     ThreadState,
 )
 from workflow_execute._result import ThreadResult
-from workflow_execute._signals import Signal, Signals
 from workflow_execute._supervisor import SupervisorFn, judge, stopped
-from workflow_execute._threads import (
-    JournalEntry,
+from workflow_execute._workflow import Workflow, encode_value
+from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.journal._journal import Asker, StoreJournal
+from workflow_execute.owners._commit import commit_whole
+from workflow_execute.owners._signals import Signal, Signals
+from workflow_execute.threads._read import (
     StoredThread,
     children_in,
     has_died,
@@ -42,8 +43,7 @@ from workflow_execute._threads import (
     turn_ms,
     unsettled,
 )
-from workflow_execute._tree import cancel_below, charged_in
-from workflow_execute._workflow import Workflow, encode_value
+from workflow_execute.threads._tree import cancel_below, charged_in
 from workflow_protocol import (
     Completion,
     Event,

@@ -23,11 +23,11 @@ from workflow_local_model._errors import (
     UnknownModel,
     WrongHash,
 )
-from workflow_local_model._progress import Phase, PullProgress
 from workflow_local_model._provider import open_provider
-from workflow_local_model._pull import pull
-from workflow_local_model._serve import ServedModel, serving
-from workflow_local_model._server import run_server
+from workflow_local_model.pull._progress import Phase, PullProgress
+from workflow_local_model.pull._pull import pull
+from workflow_local_model.serve._serve import ServedModel, serving
+from workflow_local_model.serve._server import run_server
 
 __all__ = [
     "CATALOGUE",

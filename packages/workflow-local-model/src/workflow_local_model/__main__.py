@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workflow_local_model._catalogue import find_model
 from workflow_local_model._errors import LocalModelError, ServerError
-from workflow_local_model._server import FAULT, run_server
+from workflow_local_model.serve._server import FAULT, run_server
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from anyio.lowlevel import RunVar
 
 from workflow_local_model._catalogue import DEFAULT_MODEL, LocalModel, find_model
 from workflow_local_model._errors import LocalModelError
-from workflow_local_model._serve import ServedModel, serving
+from workflow_local_model.serve._serve import ServedModel, serving
 from workflow_reactor import LlmProvider, Profile, Secret
 
 _log = logging.getLogger("workflow_local_model")

@@ -1,5 +1,6 @@
 """Contracts of role-based agent workflows: types and pure functions, no I/O."""
 
+from workflow_protocol._adapter import AdapterBinding, AdapterFn, AgentFn, RoleFn
 from workflow_protocol._errors import (
     DefinitionError,
     Fault,
@@ -31,13 +32,7 @@ from workflow_protocol._journal import (
     Metered,
     Question,
 )
-from workflow_protocol._role import (
-    AdapterBinding,
-    AdapterFn,
-    AgentFn,
-    RoleDefinition,
-    RoleFn,
-)
+from workflow_protocol._role import RoleDefinition
 from workflow_protocol._schema import (
     JsonObject,
     Schema,

@@ -1,18 +1,13 @@
-"""Roles and the functions that carry them out."""
+"""Roles: what each is told, and the type of what it must give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from typing_extensions import TypeForm
 
-if TYPE_CHECKING:
-    from workflow_protocol._thread import ThreadContext
-
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
 class RoleDefinition(msgspec.Struct, Generic[T], frozen=True, kw_only=True, eq=False):
@@ -26,39 +21,3 @@ class RoleDefinition(msgspec.Struct, Generic[T], frozen=True, kw_only=True, eq=F
     system_prompt: str
     schema: TypeForm[T]
     """Any type that pydantic or msgspec validates: a model, Struct, dataclass, `list[X]`, …"""
-
-
-class RoleFn(Protocol[T_co]):
-    """One role's turn: from the thread so far to the role's value."""
-
-    async def __call__(self, ctx: ThreadContext) -> T_co:
-        """Carry out the turn. Whatever costs or changes anything goes through `ctx.journal`."""
-        ...
-
-
-class AdapterFn(Protocol):
-    """Turns a role's prompt and schema into the function that carries the role out."""
-
-    def __call__(self, prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
-        """Give the role's function. It is called at each turn and must have no side effects."""
-        ...
-
-
-class AgentFn(Protocol):
-    """An agent that answers in words. `agent_to_adapter` makes an `AdapterFn` of it."""
-
-    async def __call__(self, ctx: ThreadContext, prompt: str) -> str:
-        """Do what the role's `prompt` says, given the thread, and return the final text."""
-        ...
-
-
-def _no_overrides() -> Mapping[str, AdapterFn]:
-    return {}
-
-
-class AdapterBinding(msgspec.Struct, frozen=True, kw_only=True):
-    """Which adapter carries out which role."""
-
-    adapter: AdapterFn
-    overrides: Mapping[str, AdapterFn] = msgspec.field(default_factory=_no_overrides)
-    """By role name; roles that are not named here use `adapter`."""

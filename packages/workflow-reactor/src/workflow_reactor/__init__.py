@@ -1,11 +1,5 @@
 """Model providers, tools and structured replies over any OpenAI-compatible endpoint."""
 
-from workflow_reactor._calls import (
-    make_call,
-)
-from workflow_reactor._conversation import (
-    Conversation,
-)
 from workflow_reactor._errors import (
     ContentRefused,
     MaxRoundsExceeded,
@@ -19,18 +13,6 @@ from workflow_reactor._errors import (
     ToolSchemaError,
 )
 from workflow_reactor._extract import ExtractFn, create_extract
-from workflow_reactor._http import (
-    HttpLlm,
-    create_llm_fn,
-)
-from workflow_reactor._json_schema import (
-    find_schema,
-    map_schemas,
-)
-from workflow_reactor._json_text import (
-    NotOneValue,
-    find_json,
-)
 from workflow_reactor._llm import (
     LlmFn,
     LlmSource,
@@ -55,23 +37,41 @@ from workflow_reactor._provider import (
     Secret,
 )
 from workflow_reactor._reactor import ThreadReactorConfig, ThreadReactorFn, create_thread_reactor
-from workflow_reactor._reply import (
+from workflow_reactor._result_tool import (
+    RESOLVE,
+    ResultSchema,
+)
+from workflow_reactor.http._client import (
+    HttpLlm,
+    create_llm_fn,
+)
+from workflow_reactor.reply._calls import (
+    make_call,
+)
+from workflow_reactor.reply._json_text import (
+    NotOneValue,
+    find_json,
+)
+from workflow_reactor.reply._reply import (
     NotAReply,
     read_reply,
 )
-from workflow_reactor._request import (
+from workflow_reactor.request._bodies import (
     Frame,
     Framer,
     RequestOptions,
     response_format,
 )
-from workflow_reactor._result import (
-    RESOLVE,
-    ResultSchema,
+from workflow_reactor.request._conversation import (
+    Conversation,
 )
-from workflow_reactor._tools import (
+from workflow_reactor.request._tools import (
     ToolDefinition,
     ToolHandler,
+)
+from workflow_reactor.schemas._walk import (
+    find_schema,
+    map_schemas,
 )
 
 __all__ = [

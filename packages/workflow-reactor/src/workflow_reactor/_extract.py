@@ -11,7 +11,7 @@ from workflow_protocol import Effect, Hash, ThreadContext, WorkflowError
 from workflow_reactor._llm import LlmFn, LlmSource
 from workflow_reactor._messages import ToolCall
 from workflow_reactor._reactor import ThreadReactorConfig, create_thread_reactor
-from workflow_reactor._tools import ToolDefinition
+from workflow_reactor.request._tools import ToolDefinition
 
 if TYPE_CHECKING:
     from workflow_cas import Store

@@ -8,14 +8,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, runtime_checkable
 
 from workflow_protocol import Event, Journal, Metered, ModelReplied, RoundStarted
-from workflow_reactor._conversation import Conversation
 from workflow_reactor._errors import ProviderError
 from workflow_reactor._messages import AssistantMessage, Message
-from workflow_reactor._metering import worst_case
 from workflow_reactor._provider import Profile
-from workflow_reactor._reply import read_reply
-from workflow_reactor._request import NO_OPTIONS, Frame, RequestOptions
-from workflow_reactor._tools import ToolDefinition
+from workflow_reactor.reply._reply import read_reply
+from workflow_reactor.request._bodies import NO_OPTIONS, Frame, RequestOptions
+from workflow_reactor.request._conversation import Conversation
+from workflow_reactor.request._metering import worst_case
+from workflow_reactor.request._tools import ToolDefinition
 
 Note = Callable[[Event], Awaitable[None]]
 

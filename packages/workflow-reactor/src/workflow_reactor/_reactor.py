@@ -21,13 +21,13 @@ from workflow_protocol import (
     ThreadContext,
     WorkflowError,
 )
-from workflow_reactor._conversation import Conversation
 from workflow_reactor._errors import MaxRoundsExceeded
 from workflow_reactor._llm import LlmFn, LlmSource, ask_model, open_llm
 from workflow_reactor._messages import AssistantMessage, ToolCall, system, tool_result, user
-from workflow_reactor._request import RequestOptions
-from workflow_reactor._result import RESOLVE, ResultSchema
-from workflow_reactor._tools import ToolDefinition, ToolHandler
+from workflow_reactor._result_tool import RESOLVE, ResultSchema
+from workflow_reactor.request._bodies import RequestOptions
+from workflow_reactor.request._conversation import Conversation
+from workflow_reactor.request._tools import ToolDefinition, ToolHandler
 
 T = TypeVar("T")
 

@@ -1,37 +1,5 @@
 """workflow.yaml, bundles and the registry of workflow names."""
 
-from workflow_register._archive import (
-    Bundle,
-    BundleManifest,
-    read_bundle,
-    write_bundle,
-)
-from workflow_register._bundle import (
-    build_bundle,
-)
-from workflow_register._check import (
-    check_bundle,
-)
-from workflow_register._config import (
-    Config,
-    Limits,
-    ModelPrice,
-    ProfileOverrides,
-    ProviderConfig,
-    SupervisorConfig,
-)
-from workflow_register._config_file import (
-    load_config,
-    update_config,
-)
-from workflow_register._configured import (
-    ConfiguredLlm,
-    OpenProvider,
-    configured_llm,
-    effective_config,
-    open_provider,
-    provider_kinds,
-)
 from workflow_register._errors import (
     BundleCorrupt,
     ConfigError,
@@ -47,20 +15,6 @@ from workflow_register._home import (
     find_home,
     store_path,
 )
-from workflow_register._keep import (
-    keep_providers_open,
-)
-from workflow_register._load import (
-    HasDefinition,
-    load_workflow,
-)
-from workflow_register._models import (
-    ResolvedModel,
-    environment_config,
-    make_provider,
-    profile_for,
-    resolve_model,
-)
 from workflow_register._registry import (
     DamagedRecord,
     Registration,
@@ -72,6 +26,52 @@ from workflow_register._registry import (
     lookup,
     read_registered,
     register,
+)
+from workflow_register.bundles._archive import (
+    Bundle,
+    BundleManifest,
+    read_bundle,
+    write_bundle,
+)
+from workflow_register.bundles._build import (
+    build_bundle,
+)
+from workflow_register.bundles._check import (
+    check_bundle,
+)
+from workflow_register.bundles._load import (
+    HasDefinition,
+    load_workflow,
+)
+from workflow_register.config._config import (
+    Config,
+    Limits,
+    ModelPrice,
+    ProfileOverrides,
+    ProviderConfig,
+    SupervisorConfig,
+)
+from workflow_register.config._file import (
+    load_config,
+    update_config,
+)
+from workflow_register.models._configured import (
+    ConfiguredLlm,
+    OpenProvider,
+    configured_llm,
+    effective_config,
+    open_provider,
+    provider_kinds,
+)
+from workflow_register.models._scenes import (
+    ResolvedModel,
+    environment_config,
+    make_provider,
+    profile_for,
+    resolve_model,
+)
+from workflow_register.models._shared_endpoints import (
+    keep_providers_open,
 )
 
 __all__ = [

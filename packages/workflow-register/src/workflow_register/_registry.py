@@ -18,10 +18,10 @@ from workflow_cas import (
     node,
 )
 from workflow_protocol import Hash, WorkflowDescription
-from workflow_register._archive import Bundle, read_bundle
 from workflow_register._errors import NameRejected, UnknownWorkflow
-from workflow_register._load import HasDefinition, load_workflow
 from workflow_register._nearest import nearest
+from workflow_register.bundles._archive import Bundle, read_bundle
+from workflow_register.bundles._load import HasDefinition, load_workflow
 
 NODE_TYPE = "workflow"
 REF_PREFIX = "workflow/"

@@ -1,0 +1,109 @@
+"""`cas verify|gc`: what of the store is damaged and whom that concerns, and what nobody needs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from uwf._store import open_existing
+from uwf.terminal._loop import run_async
+from uwf.terminal._output import Output
+from workflow_cas import Store, StoreError, VerifyReport
+from workflow_protocol import Hash
+from workflow_register import find_home, store_path
+
+
+def verify(output: Output) -> int:
+    """Read and hash all that is stored. Exit code 1 if anything is wrong; nothing is changed."""
+
+    async def work(store: Store) -> int:
+        report = await store.verify()
+        _show(output, report, {} if report.ok else await _concerned(store))
+        return 0 if report.ok else 1
+
+    return _on_store(output, work)
+
+
+def gc(output: Output, *, older_than_h: float, dry_run: bool) -> int:
+    """Remove what nothing leads to any more, or with `dry_run` only say what that is."""
+
+    async def work(store: Store) -> int:
+        keep_s = older_than_h * 3600
+        report = await store.collect_garbage(keep_newer_than_s=keep_s, dry_run=dry_run)
+        output.data(
+            {
+                "removed": len(report.removed),
+                "bytes": report.removed_bytes,
+                "kept": report.kept,
+                "dry_run": dry_run,
+            },
+            f"{'would remove' if dry_run else 'removed'} {len(report.removed)} objects, "
+            f"{report.removed_bytes} bytes; {report.kept} objects are kept",
+        )
+        return 0
+
+    return _on_store(output, work)
+
+
+def _on_store(output: Output, work: Callable[[Store], Awaitable[int]]) -> int:
+    home = find_home()
+    if not store_path(home).exists():
+        output.say(f"nothing is stored in {home}")
+        return 0
+
+    async def main() -> int:
+        async with open_existing(home) as store:
+            return await work(store)
+
+    return run_async(main)
+
+
+def _show(output: Output, report: VerifyReport, concerned: Mapping[str, list[str]]) -> None:
+    for problem in report.problems:
+        output.data(
+            {"kind": problem.kind, "place": problem.place, "message": problem.message},
+            f"{problem.kind:<10} {problem.place}: {problem.message}",
+        )
+    for kind, names in concerned.items():
+        output.data({kind: names}, f"{kind:<10} {' '.join(names)}")
+    output.data(
+        {
+            "objects": report.objects,
+            "refs": report.refs,
+            "bytes": report.bytes,
+            "problems": len(report.problems),
+        },
+        f"{report.objects} objects, {report.refs} refs, {report.bytes} bytes: "
+        f"{len(report.problems) or 'no'} problem{'s' * (len(report.problems) != 1)}",
+    )
+    if not report.ok:
+        output.say("restore the store from a backup; what is not listed here can still be used")
+
+
+async def _concerned(store: Store) -> dict[str, list[str]]:
+    """The threads and workflows that lead to something damaged, by the first word of their refs."""
+    try:
+        refs = await store.refs()
+    except StoreError:
+        return {}  # then the report tells of the refs themselves
+    found: dict[str, list[str]] = {}
+    for name, target in refs.items():
+        kind, _, rest = name.partition("/")
+        names = found.setdefault(f"{kind}s", [])
+        thing = rest.partition("/")[0]
+        if thing not in names and not await _is_whole(store, target):
+            names.append(thing)
+    return {kind: names for kind, names in found.items() if names}
+
+
+async def _is_whole(store: Store, target: Hash) -> bool:
+    """Whether everything that an object leads to can be read."""
+    seen = {target}
+    waiting = [target]
+    while waiting:
+        try:
+            found = await store.get(waiting.pop())
+        except StoreError:
+            return False
+        waiting += [ref for ref in found.refs if ref not in seen]
+        seen.update(found.refs)
+    return True

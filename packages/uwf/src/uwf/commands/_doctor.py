@@ -1,0 +1,101 @@
+"""`doctor`: ask a live endpoint what it can do, and keep the answers in `workflow.yaml`."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from uwf._errors import Failed, UsageError
+from uwf.terminal._loop import run_async
+from uwf.terminal._output import Output
+from workflow_reactor import LlmProvider
+from workflow_reactor.doctor import Finding, examine, is_broken, profile_changes
+from workflow_register import (
+    Config,
+    config_path,
+    effective_config,
+    find_home,
+    load_config,
+    open_provider,
+    resolve_model,
+    update_config,
+)
+
+_MARKS = {"yes": "yes", "no": "no ", "unclear": "?  "}
+
+
+def doctor(output: Output, target: str, *, write: bool, timeout_s: float) -> int:
+    """Ask the endpoint behind a scene or a provider, show each answer, and write the profile."""
+    home = find_home()
+    scene = _scene(effective_config(home), target, home)
+    name = resolve_model(effective_config(home), scene, path=config_path(home)).provider_name
+    if write and name not in load_config(home).providers:
+        raise UsageError(
+            f"the provider {name!r} comes from the environment, and no file can be written for it; "
+            "run `uwf setup` first"
+        )
+    return run_async(lambda: _examine(output, home, scene, name if write else None, timeout_s))
+
+
+def _scene(config: Config, target: str, home: Path) -> str:
+    """The scene or `provider/model` of this name, or a scene that this provider serves."""
+    if target in config.models or not config.models or "/" in target:
+        return resolve_model(config, target, path=config_path(home)).scene
+    if target in config.providers:
+        for scene, model in config.models.items():
+            if model.partition("/")[0] == target:
+                return scene
+        raise UsageError(
+            f"no scene uses the provider {target!r}, so there is no model to ask; "
+            f"add one to `models` in {config_path(home)}"
+        )
+    known = sorted({*config.models, *config.providers})
+    near = difflib.get_close_matches(target, known, n=1)
+    guess = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise UsageError(f"no scene and no provider is called {target!r}; {guess}")
+
+
+async def _examine(
+    output: Output, home: Path, scene: str, write_to: str | None, timeout_s: float
+) -> int:
+    async with open_provider(scene, home=home) as provider:
+        output.say(f"asking {provider.model} at {provider.base_url}")
+        findings = await examine(
+            provider, timeout_s=timeout_s, on_finding=lambda each: _show(output, each)
+        )
+    if is_broken(findings):
+        raise Failed(1, f"{provider.model} at {provider.base_url} does not reply; see above")
+    changes = profile_changes(findings)
+    _summarise(output, provider, changes)
+    if write_to is not None:
+        update_config(home, {"providers": {write_to: {"profile": changes}}})
+        output.say(f"{config_path(home)}: providers.{write_to}.profile is written")
+    return 0
+
+
+def _show(output: Output, finding: Finding) -> None:
+    output.data(
+        {
+            "probe": finding.probe,
+            "asks": finding.asks,
+            "answer": finding.answer,
+            "words": finding.words,
+            "elapsed_ms": finding.elapsed_ms,
+        },
+        f"{_MARKS[finding.answer]}  {finding.probe:<22} {finding.asks:<46} "
+        f"{finding.elapsed_ms / 1000:5.1f} s  {finding.words[:100]}",
+    )
+
+
+def _summarise(output: Output, provider: LlmProvider, changes: dict[str, object]) -> None:
+    """Print the profile as the file would have it, and mark what differs from what is used."""
+    output.record({"model": provider.model, "base_url": provider.base_url, "profile": changes})
+    if output.json:
+        return
+    lines = ["", "profile:"]
+    for name, value in changes.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        used = getattr(provider.profile, name)
+        note = "" if used == value else f"    # now {str(used).lower()}"
+        lines.append(f"  {name}: {text}{note}")
+    output.data(None, "\n".join(lines))

@@ -1,0 +1,187 @@
+"""What can be done with a thread that exists: `thread fork`, `replay`, `cancel` and so on."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from uwf._errors import UsageError
+from uwf.commands._run import check_workspace, read_task, workflow_of
+from uwf.commands._workflows import open_bundle
+from uwf.terminal._loop import run_async
+from uwf.terminal._output import Output
+from workflow_cas import Store, content, open_store
+from workflow_execute import (
+    Engine,
+    ReplayedRequest,
+    ThreadNotFound,
+    Workflow,
+    find_thread,
+    read_lineage,
+    read_thread,
+)
+from workflow_protocol import Answer, ThreadId
+from workflow_register import find_home, store_path
+
+_Work = Callable[[Engine, ThreadId], Awaitable[int]]
+
+
+def fork(
+    output: Output,
+    thread: str,
+    *,
+    at_step: int | None,
+    prompt: str | None,
+    workspace: Path | None,
+    bundle: Path | None,
+) -> int:
+    """Make a thread that shares the first steps of another, and print its id."""
+    other = open_bundle(bundle) if bundle is not None else None
+    check_workspace(workspace)
+    task = read_task(prompt) if prompt is not None else None
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        archive = content(other.data) if other is not None else None
+        if archive is not None:
+            await engine.store.commit([archive])
+        fork_id = await engine.fork(
+            thread_id,
+            at_step=at_step,
+            prompt=task,
+            workspace=workspace,
+            bundle=archive.hash if archive else None,
+            name=Path(other.manifest.entry).stem if other else None,
+        )
+        output.data({"thread": fork_id, "origin": thread_id}, fork_id)
+        output.say(f"`uwf thread resume {fork_id}` runs it")
+        return 0
+
+    return _on_thread(thread, work)
+
+
+def replay(output: Output, thread: str) -> int:
+    """Carry a thread out again from its records, offline, and compare everything."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        done = await engine.replay(await _workflow(engine.store, thread_id), thread_id)
+        output.data(
+            {
+                "thread": thread_id,
+                "steps": done.steps,
+                "effects": done.effects,
+                "requests": done.requests,
+            },
+            f"the same again: {done.steps} steps, {done.effects} recorded results, "
+            f"{done.requests} requests byte for byte",
+        )
+        return 0
+
+    return _on_thread(thread, work)
+
+
+def request(output: Output, thread: str, number: int) -> int:
+    """Print the exact bytes of a thread's n-th request to a model, the first being 1."""
+    found: list[ReplayedRequest] = []
+    count = 0
+
+    def keep(each: ReplayedRequest) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            found.append(each)
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        workflow = await _workflow(engine.store, thread_id)
+        await engine.replay(workflow, thread_id, on_request=keep)
+        if not found:
+            raise UsageError(f"thread {thread_id} has {count} requests; there is no {number}")
+        (only,) = found
+        if output.json:
+            text = only.data.decode(errors="replace")
+            output.record({"step": only.step, "key": only.key, "request": text})
+        else:
+            output.raw(only.data)
+        return 0
+
+    return _on_thread(thread, work)
+
+
+def pause(output: Output, thread: str) -> int:
+    """Suspend a thread, whichever process runs it."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        await engine.pause(thread_id)
+        output.data({"thread": thread_id, "state": "suspended"}, f"{thread_id} is paused")
+        return 0
+
+    return _on_thread(thread, work)
+
+
+def cancel(output: Output, thread: str) -> int:
+    """End a thread as cancelled, whichever process runs it."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        await engine.cancel(thread_id)
+        output.data({"thread": thread_id, "state": "cancelled"}, f"{thread_id} is cancelled")
+        return 0
+
+    return _on_thread(thread, work)
+
+
+def delete(output: Output, thread: str) -> int:
+    """Delete a thread and all that it started."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        deleted = await engine.delete(thread_id)
+        children = len(deleted) - 1
+        below = f", and {children} that it started" if children else ""
+        output.data({"thread": thread_id, "deleted": deleted}, f"{thread_id} is deleted{below}")
+        output.say("`uwf cas gc` frees what only this led to")
+        return 0
+
+    return _on_thread(thread, work)
+
+
+def answer(output: Output, thread: str, key: str | None, *, approved: bool, text: str) -> int:
+    """Answer a question of a suspended thread."""
+
+    async def work(engine: Engine, thread_id: ThreadId) -> int:
+        left = await engine.answer(thread_id, key, Answer(approved=approved, text=text))
+        output.data(
+            {"thread": thread_id, "approved": approved, "questions_left": left},
+            "approved" if approved else "denied",
+        )
+        if left:
+            output.say(f"{left} more to answer: `uwf show {thread_id}`")
+        else:
+            top = await _topmost(engine.store, thread_id)
+            output.say(f"`uwf thread resume {top}` goes on")
+        return 0
+
+    return _on_thread(thread, work)
+
+
+async def _topmost(store: Store, thread_id: ThreadId) -> ThreadId:
+    """The thread that waits for this one, however far above; it alone takes all below it up."""
+    above = await read_lineage(store, await read_thread(store, thread_id))
+    return above[0].thread_id if above else thread_id
+
+
+async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:
+    return await workflow_of(store, await read_thread(store, thread_id))
+
+
+def _on_thread(thread: str, work: _Work) -> int:
+    home = find_home()
+    if not store_path(home).exists():
+        raise ThreadNotFound(thread)
+
+    async def main() -> int:
+        async with open_store(store_path(home)) as store:
+            engine = Engine(store, locks=home / "locks")
+            return await work(engine, await find_thread(store, thread))
+
+    with contextlib.redirect_stdout(sys.stderr):  # a replay runs the roles, which may print
+        return run_async(main)

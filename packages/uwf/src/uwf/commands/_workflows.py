@@ -1,0 +1,98 @@
+"""`bundle`, `add` and `list`: from entry scripts to registered names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uwf._store import open_existing
+from uwf.terminal._loop import run_async
+from uwf.terminal._output import Output
+from workflow_cas import open_store
+from workflow_protocol import WorkflowDescription
+from workflow_register import (
+    Bundle,
+    DamagedRecord,
+    WorkflowRecord,
+    build_bundle,
+    bundles_path,
+    check_bundle,
+    check_name,
+    find_home,
+    list_workflows,
+    read_bundle,
+    register,
+    store_path,
+    write_bundle,
+)
+
+
+def bundle(output: Output, entry: Path, folder: Path | None) -> int:
+    """Build an archive of an entry, check that it imports, and write it."""
+    made = build_bundle(entry)
+    description = run_async(lambda: check_bundle(made))
+    path = write_bundle(made, folder or bundles_path(find_home()))
+    output.data(
+        {
+            "path": str(path),
+            "hash": made.hash,
+            "entry": made.manifest.entry,
+            "modules": made.manifest.modules,
+            "roles": list(description.roles),
+        },
+        str(path),
+    )
+    count = len(made.manifest.modules)
+    roles = " → ".join(description.roles)
+    output.say(f"bundled {count} module{'s' * (count != 1)}; roles: {roles}")
+    return 0
+
+
+def open_bundle(path: Path) -> Bundle:
+    """Read what `uwf bundle` made, or make a bundle of an entry script."""
+    return read_bundle(path) if path.suffix == ".zip" else build_bundle(path)
+
+
+def add(output: Output, name: str, path: Path) -> int:
+    """Register a bundle under a name."""
+    check_name(name)
+    made = open_bundle(path)
+
+    async def main() -> WorkflowRecord:
+        description = await check_bundle(made)
+        async with open_store(store_path(find_home())) as store:
+            done = await register(store, name, made, description)
+        words = "is registered as" if done.is_new else "was registered already as"
+        output.say(f"{name} {words} {made.hash[:12]}")
+        return done.record
+
+    record = run_async(main)
+    output.data({"name": name, "hash": record.bundle}, name)
+    return 0
+
+
+def list_all(output: Output) -> int:
+    """List the registered workflows; a damaged one does not hide the others."""
+
+    async def main() -> int:
+        home, found = find_home(), list[WorkflowRecord | DamagedRecord]()
+        if store_path(home).exists():
+            async with open_existing(home) as store:
+                found = await list_workflows(store)
+        for each in found:
+            if isinstance(each, WorkflowRecord):
+                line = f"{each.name}\t{each.bundle[:12]}\t{_roles(each.description)}"
+                output.data(
+                    {"name": each.name, "hash": each.bundle, "roles": list(each.description.roles)},
+                    line,
+                )
+            else:
+                output.say(f"{each.name}: {each.reason}")
+        if not found:
+            output.say("no workflow is registered; begin with `uwf add NAME ENTRY.py`")
+        return 0
+
+    return run_async(main)
+
+
+def _roles(description: WorkflowDescription) -> str:
+    return " → ".join(description.roles)

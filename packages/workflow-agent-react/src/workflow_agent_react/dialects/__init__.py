@@ -1,0 +1,1 @@
+"""Dialects: how a model is shown its tools, and how its replies become calls."""

@@ -1,0 +1,320 @@
+"""The `xml` dialect: thoughts, actions and answers in tags, for models without tool calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+
+from workflow_agent_react.dialects._describe import (
+    parameter_notes,
+    parameter_words,
+    properties_of,
+    tool_line,
+)
+from workflow_agent_react.dialects._dialect import (
+    Turn,
+    json_call,
+    task_again,
+    text_message,
+    text_result,
+)
+from workflow_agent_react.dialects._xml_call import (
+    Action,
+    XmlFault,
+    print_action,
+    read_action,
+    without_tags,
+)
+from workflow_agent_react.dialects._xml_reply import XmlReply, read_reply_text
+from workflow_protocol import JsonObject
+from workflow_reactor import (
+    RESOLVE,
+    AssistantMessage,
+    Message,
+    NotOneValue,
+    RequestOptions,
+    ToolCall,
+    ToolDefinition,
+    find_json,
+    make_call,
+    user,
+)
+
+STOP = ("</action>", "</final_answer>", "<observation>")
+STOPPED = re.compile(
+    r".*?(?:</action\s*>|</final_answer\s*>|(?=<observation\s*>))", re.DOTALL | re.IGNORECASE
+)
+"""What is left of a reply where the stop sequences are obeyed."""
+
+
+class XmlDialect:
+    """One action a turn, `<action>name(argument="value")</action>`, until a `<final_answer>`.
+
+    Args:
+        tools: `resolve` is the last; its parameters are the schema of the final answer.
+        task: what the thread is about; its beginning is repeated after each observation.
+    """
+
+    def __init__(self, tools: Sequence[ToolDefinition], *, task: str = "") -> None:
+        self.offered: Sequence[ToolDefinition] = ()
+        self._tools = {tool.name: tool for tool in tools}
+        self._answer = self._tools[RESOLVE].parameters
+        self._answer_is_text = _is_text(self._answer)
+        self._task = task_again(task)
+
+    def system_text(self, prompt: str) -> str:
+        """The prompt, the tags with an example of each, and the tools with their parameters."""
+        *tools, resolve = self._tools.values()
+        parts = [prompt, "## How to work", _how(tools, self._answer_words())]
+        if self._answer_is_text:
+            parts += _text_words(self._answer)
+        else:
+            fields = f"{parameter_words(resolve)}{parameter_notes(resolve)}"
+            parts.append(f"The final answer is JSON of {fields}")
+        if tools:
+            parts += ["## Tools", "\n".join(map(tool_line, tools))]
+        return "\n\n".join(parts)
+
+    def options(self, *, only_resolve: bool) -> RequestOptions:
+        """Stop after an action or answer, and before an observation that the model makes up."""
+        del only_resolve  # nothing can force an answer in text
+        return RequestOptions(stop=STOP)
+
+    def read(self, reply: AssistantMessage, round: int) -> Turn:
+        """The first action, or the answer before any; the message ends with it."""
+        try:
+            found = read_reply_text(reply.text)
+            call = self._call(found, reply, round)
+        except XmlFault as fault:
+            cut = reply.finish == "length"
+            words = "it was cut off at the output limit; write a shorter one" if cut else str(fault)
+            stopped = STOPPED.match(reply.text)
+            kept = text_message(reply, stopped[0] if stopped else None)
+            return Turn(kept, (), f"Your action can't be read: {words}.")
+        if reply.finish == "length" and not found.complete:
+            problem = "Your reply was cut off at the output limit. Write a shorter one."
+            return Turn(text_message(reply), (), problem)
+        if call is None:
+            return Turn(text_message(reply), (), _NOTHING_FOUND)
+        return Turn(text_message(reply, found.kept or reply.text), (call,))
+
+    def show(self, results: Sequence[tuple[ToolCall, str]]) -> list[Message]:
+        """The result as an observation; what is wrong with an answer is said plainly."""
+        return [
+            user(
+                f"{text}\nReply with <final_answer>{self._answer_words()}</final_answer>."
+                if call.name == RESOLVE
+                else f"<observation>\n{without_tags(text)}\n</observation>\n\n{self._task}{_NEXT}"
+            )
+            for call, text in results
+        ]
+
+    def _call(self, found: XmlReply, reply: AssistantMessage, round: int) -> ToolCall | None:
+        if found.action is not None:
+            return self._bound(found.action, round)
+        if found.answer is not None:
+            return self._answer_call(found.answer, round)
+        return self._untagged(reply, round)
+
+    def _untagged(self, reply: AssistantMessage, round: int) -> ToolCall | None:
+        """A call that is the whole reply, or written in the form of another dialect."""
+        if reply.tool_calls:
+            return reply.tool_calls[0]
+        try:
+            action = read_action(reply.text.strip().strip("`"))
+        except XmlFault:
+            pass
+        else:
+            return self._bound(action, round) if action.name in self._tools else None
+        try:
+            return json_call(msgspec.json.decode(find_json(reply.text)), round)
+        except NotOneValue:
+            return None
+
+    def _answer_call(self, answer: str, round: int) -> ToolCall:
+        if self._answer_is_text:
+            try:
+                wrapped = msgspec.json.decode(answer, type=dict[str, str], strict=True)
+            except (msgspec.DecodeError, UnicodeError):
+                wrapped = {}
+            if wrapped.keys() != self._answer["properties"].keys():
+                return text_result(answer, round)
+        return make_call(RESOLVE, answer, round=round, index=0)
+
+    def _bound(self, action: Action, round: int) -> ToolCall:
+        tool = self._tools.get(action.name)
+        faults: list[str] = []
+        arguments = action.named
+        if tool is not None:
+            arguments = bind(action, tool, faults)
+        call = make_call(action.name, arguments, round=round, index=0)
+        if faults and action.name != RESOLVE:  # an answer's faults come from its own schema
+            return replace(
+                call, arguments="{}", fault="; ".join(faults), raw_arguments=action.source
+            )
+        return call
+
+    def _answer_words(self) -> str:
+        if self._answer_is_text:
+            return "the answer"
+        if "$defs" in self._answer:
+            return f"JSON of this schema: {msgspec.json.encode(self._answer).decode()}"
+        return msgspec.json.encode(_example(self._answer)).decode()
+
+
+_NEXT = (
+    "If the observations are enough for this, reply with <final_answer>…</final_answer> now. "
+    "Otherwise go on with another <action>."
+)
+_NOTHING_FOUND = (
+    "Your reply has no <action> and no <final_answer>. Go on with "
+    "<action>tool(argument=value)</action>, or give the result in <final_answer>…</final_answer>."
+)
+
+
+def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, Any]:
+    """Give an action's arguments their names and types, by the tool's schema.
+
+    Values of another type are converted where it is plain what they mean: `"40"` for 40.
+
+    Args:
+        faults: gets what doesn't fit.
+
+    Raises:
+        XmlFault: a value has no place of its own, so one would be lost.
+    """
+    properties = properties_of(tool.parameters)
+    given = dict(action.named)
+    names = list(properties)
+    positional = list(action.positional)
+    if len(positional) == 1 and not given and _holds_the_names(positional[0], properties):
+        given, positional = cast("dict[str, Any]", positional[0]), []
+    if len(positional) > len(names):
+        head = f"{tool.name}({parameter_words(tool)})"
+        raise XmlFault(f"{head} takes {len(names)} arguments, not {len(positional)}")
+    for name, value in zip(names, positional, strict=False):
+        if name in given:
+            raise XmlFault(f"the argument {name!r} is given by name and by place")
+        given[name] = value
+    if tool.parameters.get("additionalProperties") is False:
+        faults += [f"unknown argument {name!r}" for name in given if name not in properties]
+    required = cast("Sequence[str]", tool.parameters.get("required", ()))
+    faults += [f"missing argument {name!r}" for name in required if name not in given]
+    return {
+        name: _fit(name, value, properties.get(name, {}), faults) for name, value in given.items()
+    }
+
+
+def _holds_the_names(value: object, properties: Mapping[str, JsonObject]) -> bool:
+    if not isinstance(value, dict) or not value:
+        return False
+    first = next(iter(properties.values()), JsonObject())
+    keys = cast("dict[str, Any]", value).keys()
+    return keys <= properties.keys() and "object" not in _kinds(first)
+
+
+def _fit(name: str, value: object, schema: JsonObject, faults: list[str]) -> object:
+    kinds = _kinds(schema)
+    if not kinds or _kind(value) in kinds or (_kind(value) == "integer" and "number" in kinds):
+        return value
+    if isinstance(value, float) and "integer" in kinds and value.is_integer():
+        return int(value)
+    if isinstance(value, str):
+        text = value.lower() if value.lower() in {"true", "false", "null"} else value
+        try:
+            other: object = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            other = value
+        if _kind(other) in kinds:
+            return other
+    elif "string" in kinds and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # not of a float: 1.10 may be a version
+    faults.append(f"the argument {name!r} must be {' or '.join(sorted(kinds))}, not {_kind(value)}")
+    return value
+
+
+def _kinds(schema: JsonObject) -> set[str]:
+    """The JSON types that a schema allows; empty when it doesn't say."""
+    type_ = schema.get("type")
+    if isinstance(type_, str):
+        return {type_}
+    if isinstance(type_, list):
+        return set(cast("list[str]", type_))
+    if "const" in schema or "enum" in schema:
+        return {_kind(value) for value in schema.get("enum", [schema.get("const")])}
+    options = schema.get("anyOf") or schema.get("oneOf") or ()
+    kinds = [_kinds(option) for option in options]
+    return set[str]().union(*kinds) if all(kinds) else set()
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _is_text(schema: JsonObject) -> bool:
+    """Whether a result is text, wrapped into an object for endpoints that want one."""
+    properties = properties_of(schema)
+    return [(name, each.get("type")) for name, each in properties.items()] == [("value", "string")]
+
+
+def _text_words(schema: JsonObject) -> list[str]:
+    """What the text may be, where its schema says so."""
+    (value,) = properties_of(schema).values()
+    words: list[str] = []
+    options = [value["const"]] if "const" in value else value.get("enum")
+    if options:
+        words.append(f"The final answer is one of: {', '.join(options)}")
+    if "description" in value:
+        words.append(f"The final answer: {value['description']}")
+    return words
+
+
+def _how(tools: Sequence[ToolDefinition], answer: str) -> str:
+    done = f"<thought>why the task is done</thought>\n<final_answer>{answer}</final_answer>"
+    if not tools:
+        return f"Reply in this form:\n\n{done}"
+    example = print_action(tools[0].name, _example_arguments(tools[0]))
+    return (
+        "Work step by step. Each reply is one thought and one action:\n\n"
+        "<thought>what to find out next</thought>\n"
+        f"<action>{example}</action>\n\n"
+        "Then stop: I run the action and give you its result in <observation>. Only I write "
+        "observations. Never answer before you have seen what you need in them. "
+        f"When you know the answer, reply:\n\n{done}\n\n"
+        'In a string, write \\" for a quote, \\n for a new line and \\\\ for a backslash.'
+    )
+
+
+def _example_arguments(tool: ToolDefinition) -> JsonObject:
+    properties = properties_of(tool.parameters)
+    required = cast("Sequence[str]", tool.parameters.get("required", ()))
+    return {name: _example(properties.get(name, {})) for name in required}
+
+
+def _example(schema: JsonObject) -> object:
+    if "default" in schema or "const" in schema:
+        return schema.get("default", schema.get("const"))
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if schema.get("type") == "object":
+        return {name: _example(each) for name, each in properties_of(schema).items()}
+    examples: dict[str, object] = {"integer": 1, "number": 1, "boolean": True, "array": []}
+    return next((examples[kind] for kind in sorted(_kinds(schema)) if kind in examples), "…")

@@ -1,0 +1,1 @@
+"""Shell commands: what they may touch, and how they are run and ended."""

@@ -1,0 +1,96 @@
+"""Running a shell command: bounded in time and output, and gone without a trace afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio import to_thread
+
+from workflow_agent_react._errors import ToolError
+from workflow_agent_react.shell._sandbox import (
+    SandboxMode,
+    command_environment,
+    sandbox_command,
+    use_sandbox,
+)
+from workflow_util_agent.process import ProcessNotStarted, ending, run_command
+
+DEFAULT_TIMEOUT_S = 60
+MAX_TIMEOUT_S = 600
+_MAX_COMMAND_BYTES = 100_000  # Linux takes 128 KiB in one argument (MAX_ARG_STRLEN)
+
+# In a sandbox all processes die with its first one, so this ends it all when its input ends. Input
+# is kept as descriptor 3, for a shell gives what it runs in the background an empty one.
+_INSIDE = """
+exec 3<&0 </dev/null
+( (read -r _ <&3; kill -s KILL -- -1) >/dev/null 2>&1 & )
+exec "$@" 3<&-
+"""
+
+
+class Shell(msgspec.Struct, frozen=True, kw_only=True):
+    """How commands run."""
+
+    sandbox: SandboxMode = "auto"
+    env: Mapping[str, str]
+    readable: Sequence[Path] = ()
+    max_output_bytes: int = 64 * 1024
+
+    async def run(self, workspace: Path, command: str, *, timeout_s: float) -> str:
+        """Run a command with `sh -c` in the workspace; its output, and how it ended.
+
+        Standard input is empty. Whatever the command leaves running is killed.
+
+        Raises:
+            ToolError: the time ran out (with the output so far), or it could not be started.
+            SandboxUnavailable: a sandbox is required and there is none.
+        """
+        _must_be_usable(command)
+        if not await anyio.Path(workspace).is_dir():
+            raise ToolError("the workspace folder doesn't exist")
+        sandboxed, words = await to_thread.run_sync(use_sandbox, self.sandbox)
+        line = ["/bin/sh", "-c", command]
+        if sandboxed:
+            inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
+            line = sandbox_command(workspace, inside, readable=self.readable)
+        try:
+            ran = await run_command(
+                line,
+                cwd=workspace,
+                env=command_environment(self.env, sandboxed=sandboxed),
+                timeout_s=timeout_s,
+                max_output_bytes=self.max_output_bytes,
+                adopt=not sandboxed,
+            )
+        except ProcessNotStarted as error:
+            raise ToolError(str(error)) from error
+        if ran.exit_code is None:
+            took = f"stopped: it took longer than {timeout_s:g} s"
+            raise ToolError(f"{ran.output}[{took}; {words}. Raise timeout_s or do less at once]")
+        return f"{ran.output}[{ending(ran.exit_code)}, {_seconds(ran.wall_s)}, {words}]"
+
+
+def _must_be_usable(command: str) -> None:
+    if not command.strip():
+        raise ToolError("the command is empty")
+    try:
+        data = os.fsencode(command)
+    except UnicodeEncodeError as error:
+        raise ToolError(f"the command can't be run: {error.reason}") from None
+    if b"\0" in data:
+        raise ToolError("the command contains a null character")
+    if len(data) > _MAX_COMMAND_BYTES:
+        raise ToolError(
+            f"the command is longer than {_MAX_COMMAND_BYTES} bytes; write a script with "
+            "write_file and run that"
+        )
+
+
+def _seconds(wall_s: float) -> str:
+    # Coarse, so that the same command with the same outcome gives the same result: the loop
+    # notices by that when a model goes in circles.
+    return "under 1 s" if wall_s < 1 else f"{wall_s:.0f} s"

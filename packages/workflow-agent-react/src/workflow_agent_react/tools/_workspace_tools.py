@@ -1,0 +1,59 @@
+"""The tools that a role gets for working in its thread's workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workflow_agent_react.tools._toolset import Toolset
+
+if TYPE_CHECKING:
+    from workflow_agent_react.shell._sandbox import SandboxMode
+
+
+def workspace_tools(
+    *,
+    shell: bool = True,
+    write: bool = True,
+    sandbox: SandboxMode = "auto",
+    env: Mapping[str, str] | None = None,
+    readable: Sequence[Path] = (),
+    max_output_bytes: int = 64 * 1024,
+) -> Toolset:
+    """Tools that work in the workspace of the thread that calls them, and nowhere else.
+
+    In this order: `read_file`, `list_files`, `search_files`, `write_file`, `patch_file`,
+    `shell_exec`. The file tools can't leave the workspace. A shell command can, unless it runs
+    in the sandbox; each result says whether it did.
+
+    Args:
+        shell: offer `shell_exec`.
+        write: offer `write_file` and `patch_file`. A shell command can write without them.
+        sandbox: run commands in bubblewrap: where it works, never, or not at all without it.
+        env: variables for commands, beside the few that they always get. Nothing else is passed
+            on, so a key that is named here is the only one they see.
+        readable: folders that the sandbox would hide, such as a home folder's tools.
+        max_output_bytes: what is kept of a command's output, half of it from the end.
+
+    Raises:
+        SandboxUnavailable: `sandbox="require"`, and it doesn't work here.
+    """
+    # Here, because they and what they need are a tenth of this package's import time.
+    from workflow_agent_react.shell._sandbox import use_sandbox
+    from workflow_agent_react.shell._shell import Shell
+    from workflow_agent_react.tools import _workspace_functions as functions
+
+    toolsets = [functions.read_file, functions.list_files, functions.search_files]
+    if write:
+        toolsets += [functions.write_file, functions.patch_file]
+    if shell:
+        use_sandbox(sandbox if sandbox == "require" else "off")
+        made = Shell(
+            sandbox=sandbox,
+            env=dict(env or {}),
+            readable=tuple(readable),
+            max_output_bytes=max_output_bytes,
+        )
+        toolsets.append(functions.shell_tool(made))
+    return Toolset.combine(*toolsets)

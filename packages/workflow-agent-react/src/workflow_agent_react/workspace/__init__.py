@@ -1,0 +1,1 @@
+"""The files of a workspace: opening, reading, changing, listing and searching them."""

@@ -1,0 +1,89 @@
+"""Listing the files of a workspace."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from workflow_agent_react.workspace._paths import told_to_the_model
+from workflow_agent_react.workspace._walk import Entry, IgnoreRules, scan
+from workflow_agent_react.workspace._workspace import Workspace
+
+MAX_LISTED = 300
+MAX_LISTED_CHARS = 15_000  # below an adapter's own cut, as for `read_file`
+DEFAULT_DEPTH = 3
+SMALL = 40
+"""So few lines are shown down to the default depth, whatever was asked: it saves rounds."""
+MAX_DEPTH = 20
+
+
+def list_files(workspace: Workspace, path: str = ".", *, depth: int = DEFAULT_DEPTH) -> str:
+    """The paths below a folder, sorted; folders end in `/`, links are told as links.
+
+    A small tree is shown to the default depth at least. The upper levels are listed before the
+    lower ones are begun, so a large tree is cut below.
+
+    Raises:
+        ToolError: there is no such folder.
+    """
+    with told_to_the_model(workspace, path):
+        start, depth = workspace.relative(path), min(max(depth, 1), MAX_DEPTH)
+        lines, hidden = _tree(workspace, start, depth)
+        if hidden and depth < DEFAULT_DEPTH:
+            deeper = _tree(workspace, start, DEFAULT_DEPTH)
+            if len(deeper[0]) <= SMALL:
+                lines, hidden = deeper
+    if not lines:
+        return f"({workspace.relative(path)} is empty)"
+    shown = [lines[key] for key in sorted(lines)]
+    if hidden:
+        shown.append(f"({hidden}; call list_files with one of the folders as path)")
+    return "\n".join(shown)
+
+
+def _tree(workspace: Workspace, start: str, depth: int) -> tuple[dict[tuple[str, ...], str], str]:
+    lines: dict[tuple[str, ...], str] = {}
+    pending = deque([(start, IgnoreRules.above(workspace, start), depth)])
+    closed = size = 0
+    while pending:
+        folder, rules, left = pending.popleft()
+        try:
+            entries = scan(workspace, folder, rules)
+        except OSError:
+            if folder == start:
+                raise
+            continue
+        for index, entry in enumerate(entries):
+            if len(lines) >= MAX_LISTED or size >= MAX_LISTED_CHARS:
+                unseen = len(entries) - index
+                return lines, f"{unseen} more in {folder!r}, and more below what is listed"
+            line = _line(workspace, entry)
+            lines[tuple(entry.path.split("/"))] = line
+            size += len(line) + 1
+            if entry.kind == "folder" and left > 1:
+                pending.append((entry.path, rules.within(workspace, entry.path), left - 1))
+            elif entry.kind == "folder":
+                closed += 1
+    return lines, f"{closed} folder{'s' * (closed != 1)} not opened" if closed else ""
+
+
+def _line(workspace: Workspace, entry: Entry) -> str:
+    name = printable(entry.path)
+    match entry.kind:
+        case "folder":
+            return f"{name}/"
+        case "link":
+            return f"{name} (link)"
+        case "other":
+            return f"{name} (not a regular file)"
+        case "file":
+            return name
+
+
+def printable(path: str) -> str:
+    """A path on one line that a message can carry."""
+    text = path.encode("utf-8", "backslashreplace").decode()
+    return (
+        text
+        if text.isprintable()
+        else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    )

@@ -1,0 +1,289 @@
+"""Finding text in the files of a workspace."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+
+import msgspec
+from anyio import CancelScope, current_time, to_thread
+
+from workflow_agent_react._errors import ToolError
+from workflow_agent_react.workspace._files import decode
+from workflow_agent_react.workspace._grep import Grep, grep_for, grep_words, regex_fault, words_of
+from workflow_agent_react.workspace._listing import printable
+from workflow_agent_react.workspace._paths import NoSuchPath, told_to_the_model
+from workflow_agent_react.workspace._walk import Entry, is_tame, spec_of, walk
+from workflow_agent_react.workspace._workspace import Workspace
+
+MAX_MATCHES = 100
+MAX_MATCH_CHARS = 240
+MAX_SHOWN_CHARS = 15_000  # below an adapter's own cut, as for `read_file`
+MAX_SEARCHED_BYTES = 8 * 1024 * 1024
+"""Larger files are not searched, which the result says."""
+FEW_MATCHES, CONTEXT_LINES = 5, 2
+"""So few matches are shown with so many lines before and after, which saves reading the files."""
+SEARCH_S = 20.0
+_BATCH_BYTES = 4 * 1024 * 1024
+_BATCH_S = 0.1
+_MAX_PATTERN = 1_000
+_MAX_NAMES = 3_000
+_MAX_GLOBS = 100
+_SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
+
+
+class _Found(msgspec.Struct):
+    lines: list[str] = msgspec.field(default_factory=list[str])
+    around: list[str] = msgspec.field(default_factory=list[str])
+    """The first matches with the lines around them."""
+    chars: int = 0
+    files: int = 0
+    more: bool = False
+    too_big: int = 0
+    stopped: str = ""
+
+
+class _Batch(msgspec.Struct):
+    """Files to search at once: their texts one after the other, each ending in a newline."""
+
+    paths: list[str] = msgspec.field(default_factory=list[str])
+    starts: list[int] = msgspec.field(default_factory=list[int])
+    """The line, from 0, at which each begins."""
+    text: bytearray = msgspec.field(default_factory=bytearray)
+    lines: int = 0
+    files: int = 0
+    too_big: int = 0
+
+    def place(self, number: int) -> tuple[str, int, int]:
+        """The file that a line stands in, and the lines at which it begins and ends."""
+        file = bisect_right(self.starts, number) - 1
+        end = self.starts[file + 1] if file + 1 < len(self.starts) else self.lines
+        return printable(self.paths[file]), self.starts[file], end
+
+    def around(self, numbers: Sequence[int]) -> list[str]:
+        """These lines with those around them, in the form of `grep -C`."""
+        lines = self.text.split(b"\n")
+        shown: dict[int, str] = {}
+        for number in numbers:
+            path, start, end = self.place(number)
+            first, last = max(start, number - CONTEXT_LINES), min(end, number + CONTEXT_LINES + 1)
+            for near in range(first, last):
+                mark = ":" if near in numbers else "-"
+                shown[near] = f"{path}{mark}{near - start + 1}{mark} {_cut(lines[near].rstrip())}"
+        return list(shown.values())
+
+    def add(self, path: str, text: bytes) -> None:
+        self.files += 1
+        if text:
+            self.paths.append(path)
+            self.starts.append(self.lines)
+            self.text += text
+            self.lines += text.count(b"\n")
+            if not text.endswith(b"\n"):
+                self.text += b"\n"
+                self.lines += 1
+
+
+async def search_files(
+    root: Callable[[], Workspace],
+    pattern: str,
+    *,
+    path: str = ".",
+    glob: str = "",
+    ripgrep: bool = True,
+) -> str:
+    """Lines that match, as `path:line: text`, and how much was searched.
+
+    Where nothing matches, more is tried, and the result says so: a regular expression as plain
+    text, files that the path or glob leaves out, and lines that have the words of a plain text in
+    any order and case (`requests per minute` where a file has `REQUESTS_PER_MINUTE`). Few matches
+    are shown with the lines around them, as `path-line- text`.
+
+    Args:
+        root: opens the workspace; it is closed here.
+        glob: only files that a line of a `.gitignore` with this text would match.
+        ripgrep: match with `rg` where it is installed.
+
+    Raises:
+        ToolError: the pattern or glob can't be used, or there is no such folder and no match
+            elsewhere.
+    """
+    _must_be_usable(pattern)
+    fault = regex_fault(pattern)
+    literal = bool(fault) or _SPECIAL.search(pattern) is None
+    grep = grep_for(pattern, literal=literal, ripgrep=ripgrep)
+    note = f"(searched as plain text: not a valid regular expression, {fault})" if fault else ""
+    attempts = [(grep, path, glob, note)]
+    if not literal:
+        note = "(no match as a regular expression; these match as plain text)"
+        attempts.append((grep_for(pattern, literal=True), path, glob, note))
+    if glob or path != ".":
+        left = " and ".join(map(repr, filter(None, (glob, path if path != "." else ""))))
+        note = f"(no match in {left}; these are in other files)"
+        attempts.append((grep, ".", "", note))
+    if literal and (words := words_of(pattern)):
+        note = f"(no match for {pattern!r}; these have its words, in any order and case)"
+        attempts.append((grep_words(words), ".", "", note))
+    found, missing, until = _Found(), None, current_time() + SEARCH_S
+    for how, where, only, note in attempts:
+        try:
+            found = await _search(root, how, path=where, glob=only, until=until)
+        except NoSuchPath as error:
+            missing = error
+            continue
+        if found.lines or found.stopped:
+            return _report(found, pattern, f"({missing})\n{note}" if missing else note)
+    if missing:
+        raise missing
+    return _report(found, pattern, await to_thread.run_sync(_named_like, root, pattern))
+
+
+def _named_like(root: Callable[[], Workspace], pattern: str) -> str:
+    """Small models look for a file by its name."""
+    name = pattern.strip("*./ ").lower()
+    with root() as workspace:
+        entries = islice(walk(workspace, "."), _MAX_NAMES)
+        paths = [printable(entry.path) for entry in entries if entry.kind == "file"]
+    named = [path for path in paths if name and name in path.lower()][:5]
+    return f"(it is in the name of {', '.join(map(repr, named))}; call read_file)" if named else ""
+
+
+def _must_be_usable(pattern: str) -> None:
+    if not pattern:
+        raise ToolError("the pattern is empty; give a text or regular expression to look for")
+    if len(pattern) > _MAX_PATTERN:
+        raise ToolError(f"the pattern is longer than {_MAX_PATTERN} characters; look for a part")
+    if "\n" in pattern:
+        raise ToolError("lines are searched one by one; look for the text of one line")
+    if "\0" in pattern or any(map(_is_surrogate, pattern)):
+        raise ToolError("the pattern has a character that no text file can have")
+
+
+def _is_surrogate(character: str) -> bool:
+    return 0xD800 <= ord(character) <= 0xDFFF
+
+
+async def _search(
+    root: Callable[[], Workspace], grep: Grep, *, path: str, glob: str, until: float
+) -> _Found:
+    found = _Found()
+    with CancelScope(deadline=until) as limit:
+        with closing(_batches(root, path, glob)) as batches:
+            while (batch := await to_thread.run_sync(next, batches, None)) is not None:
+                await _search_batch(batch, grep, found)
+                if found.more:
+                    break
+    if limit.cancelled_caught:
+        found.stopped = f"stopped after {SEARCH_S:g} s"
+    return found
+
+
+async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
+    hits = await grep(batch.text)
+    found.files += batch.files
+    found.too_big += batch.too_big
+    if 0 < len(hits) <= FEW_MATCHES - len(found.lines):
+        found.around += await to_thread.run_sync(batch.around, [number for number, _ in hits])
+    for number, line in hits:
+        if len(found.lines) >= MAX_MATCHES or found.chars >= MAX_SHOWN_CHARS:
+            found.more = True
+            return
+        path, start, _ = batch.place(number)
+        found.lines.append(f"{path}:{number - start + 1}: {_cut(line.strip())}")
+        found.chars += len(found.lines[-1]) + 1
+
+
+def _cut(line: bytes | bytearray) -> str:
+    text = line.decode("utf-8", "replace")
+    return text if len(text) <= MAX_MATCH_CHARS else f"{text[:MAX_MATCH_CHARS]} …"
+
+
+def _batches(root: Callable[[], Workspace], path: str, glob: str) -> Generator[_Batch]:
+    """The texts to search, a few megabytes and a tenth of a second at a time."""
+    wanted = _glob(glob)
+    with root() as workspace:
+        batch, since = _Batch(), time.monotonic()
+        for entry in _entries(workspace, path):
+            if entry.kind == "file" and wanted(entry.path):
+                data = _read(workspace, entry.path)
+                if data is not None and len(data) > MAX_SEARCHED_BYTES:
+                    batch.too_big += 1
+                elif data is not None and (text := _text(data)) is not None:
+                    batch.add(entry.path, text)
+            if len(batch.text) > _BATCH_BYTES or time.monotonic() - since > _BATCH_S:
+                yield batch
+                batch, since = _Batch(), time.monotonic()
+        yield batch
+
+
+def _entries(workspace: Workspace, path: str) -> Iterator[Entry]:
+    with told_to_the_model(workspace, path):
+        try:
+            yield from walk(workspace, path)
+        except NotADirectoryError:
+            workspace.read(path, max_bytes=0)
+            yield Entry(workspace.relative(path), "file")
+
+
+def _read(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        return workspace.read(path, max_bytes=MAX_SEARCHED_BYTES)
+    except (OSError, ToolError):
+        return None  # gone, or not ours to read
+
+
+def _text(data: bytes) -> bytes | None:
+    """The text as UTF-8 with plain newlines; `None` when it isn't text."""
+    try:
+        text, note = decode(data, "")
+    except ToolError:
+        return None
+    if note or b"\r" in data or data[:3] == codecs.BOM_UTF8:
+        return text.encode("utf-8", "replace")
+    return data
+
+
+def _glob(glob: str) -> Callable[[str], bool]:
+    text = glob.strip().removeprefix("./")
+    if text in {"", "*", "**", "**/*"}:
+        return lambda path: True
+    patterns = list(islice(_expand(text), _MAX_GLOBS))
+    if not all(map(is_tame, patterns)):
+        raise ToolError(f"the glob {glob!r} has too many stars; use a simpler one such as '*.py'")
+    spec = spec_of([re.sub(r"^([#!])", r"\\\1", one) for one in patterns])
+    return lambda path: spec.match_file(path)
+
+
+def _expand(glob: str) -> Iterator[str]:
+    """`*.{js,ts}` as `*.js` and `*.ts`."""
+    group = re.search(r"\{([^{}]*)\}", glob)
+    if group is None:
+        yield glob
+        return
+    for choice in group[1].split(","):
+        yield from _expand(glob[: group.start()] + choice + glob[group.end() :])
+
+
+def _report(found: _Found, pattern: str, note: str) -> str:
+    end: list[str] = []
+    files = f"{found.files} file{'s' * (found.files != 1)}"
+    if found.more:
+        end.append(
+            f"(the first {len(found.lines)} matches; narrow the pattern, path or glob for others)"
+        )
+    elif not found.lines:
+        end.append(f"no match for {pattern!r} in {files}; try another word, or read a likely file")
+    else:
+        count = len(found.lines)
+        end.append(f"({count} matching line{'s' * (count != 1)} in {files} searched)")
+    if found.too_big:
+        end.append(f"({found.too_big} larger than {MAX_SEARCHED_BYTES >> 20} MiB not searched)")
+    if found.stopped:
+        end.append(f"({found.stopped}: the pattern is slow or there is much to search)")
+    few = len(found.lines) <= FEW_MATCHES
+    return "\n".join([*(found.around if few else found.lines), *end, *([note] if note else [])])

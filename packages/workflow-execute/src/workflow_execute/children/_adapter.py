@@ -1,0 +1,115 @@
+"""Child workflows as adapters: a role that is carried out by a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from typing_extensions import TypeForm
+
+from workflow_cas import Store
+from workflow_execute._errors import RoleValueError, ThreadNotResumable
+from workflow_execute._workflow import Workflow
+from workflow_execute.children._child import ChildResult, ChildTask, run_child
+from workflow_execute.threads._read import StoredThread, read_thread
+from workflow_protocol import RoleFn, SchemaMismatch, ThreadContext, ThreadId, schema_of
+
+T = TypeVar("T")
+
+
+def child_prompt(prompt: str, ctx: ThreadContext) -> str:
+    """What a child is told if nothing else is said: the role, the task, and the latest step."""
+    parts = [prompt, f"The task that this is a part of:\n\n{ctx.start.prompt}"]
+    if ctx.steps:
+        latest = ctx.steps[-1]
+        parts.append(f"The latest step, by {latest.role}:\n\n{latest.content}")
+    return "\n\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowAdapter:
+    """An adapter whose roles are child threads. Made by `workflow_adapter`."""
+
+    name: str
+    source: Workflow | Callable[[], Workflow]
+    prompt: Callable[[str, ThreadContext], str]
+    convert: Callable[[ChildResult], object] | None
+
+    @property
+    def workflow(self) -> Workflow:
+        """What the children run."""
+        return self.source if isinstance(self.source, Workflow) else self.source()
+
+    def __call__(self, prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
+        """See `AdapterFn`."""
+
+        async def role(ctx: ThreadContext) -> T:
+            task = ChildTask(
+                workflow=self.workflow, prompt=self.prompt(prompt, ctx), name=self.name
+            )
+            done = await run_child(ctx, task)
+            if self.convert is not None:
+                return cast("T", self.convert(done))  # the engine validates what it gives
+            try:
+                return done.read(schema)
+            except SchemaMismatch as error:
+                raise RoleValueError(
+                    f"child thread {done.thread_id} ({self.name}) gave a value that does not fit "
+                    f"the schema {schema_of(schema).title}; give the role the schema of the "
+                    f"child's last role, or workflow_adapter a `convert`: {error}"
+                ) from error
+
+        return role
+
+
+def workflow_adapter(
+    name: str,
+    workflow: Workflow | Callable[[], Workflow],
+    *,
+    prompt: Callable[[str, ThreadContext], str] = child_prompt,
+    convert: Callable[[ChildResult], object] | None = None,
+) -> WorkflowAdapter:
+    """Give an adapter that runs a workflow as a child thread and takes its last value.
+
+    The child works in the same workspace and draws from the same limits. If it fails, is suspended
+    or cancelled, so is the thread above; resuming that takes the same child up.
+
+    Args:
+        name: what the workflow is called where people see it.
+        workflow: what to run; a function of nothing where it isn't made yet, as in a recursion.
+        prompt: makes the child's task from the role's prompt and the thread. It must be the same
+            each time the turn is carried out.
+        convert: makes the role's value from what the child came to. Without it the child's last
+            value has to fit the role's schema, and its return code has to be 0.
+    """
+    return WorkflowAdapter(name=name, source=workflow, prompt=prompt, convert=convert)
+
+
+async def workflow_of_child(store: Store, workflow: Workflow, thread: StoredThread) -> Workflow:
+    """Find what a child thread runs, below the workflow of the topmost thread.
+
+    Args:
+        store: holds the thread and those above it.
+        workflow: of the topmost thread.
+        thread: any thread; one that is no child runs the workflow itself.
+
+    Raises:
+        ThreadNotResumable: no `workflow_adapter` on the way down goes by the recorded name.
+    """
+    names: list[str] = []
+    each = thread
+    while each.start.parent_thread is not None:
+        names.insert(0, each.start.workflow)
+        each = await read_thread(store, ThreadId(each.start.parent_thread))
+    for name in names:
+        binding = workflow.binding
+        bound = (binding.adapter, *binding.overrides.values())
+        found = [a for a in bound if isinstance(a, WorkflowAdapter) and a.name == name]
+        if not found:
+            raise ThreadNotResumable(
+                f"thread {thread.thread_id} is a child that runs {name!r}, of which the workflow "
+                "above has no workflow_adapter; resume the thread above, or this one from Python"
+            )
+        workflow = found[0].workflow
+    return workflow

@@ -1,0 +1,222 @@
+"""Child threads: a part of a turn that is a thread of its own.
+
+The turn's journal keeps the child's id before the child begins, and what it came to when it is
+completed. So whatever dies in between, the same child is taken up, and there is never a second one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar, runtime_checkable
+
+import anyio
+import msgspec
+from typing_extensions import TypeForm
+
+from workflow_execute._errors import ChildCancelled, ChildFailed, ChildSuspended
+from workflow_execute._ids import new_thread_id
+from workflow_execute._records import Cause
+from workflow_execute._workflow import Workflow
+from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
+from workflow_protocol import (
+    Effect,
+    Suspended,
+    ThreadContext,
+    ThreadId,
+    WorkflowError,
+    schema_of,
+)
+
+T = TypeVar("T")
+
+AT_ONCE = 4
+"""How many children of one turn run at the same time, if nothing else is said."""
+
+
+class ChildRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a completed child came to, as the journal of the turn above keeps it."""
+
+    thread_id: str
+    return_code: int
+    summary: str
+    role: str = ""
+    """Who gave the value; nobody, where the child had no steps."""
+    value: msgspec.Raw = msgspec.Raw(b"null")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildTask:
+    """A thread to start from inside a turn."""
+
+    workflow: Workflow
+    prompt: str
+    name: str
+    """What the workflow is called where people see it."""
+    key: str = ""
+    """Tells children of one turn apart, the same each time the turn is carried out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildResult:
+    """How a child thread completed."""
+
+    thread_id: ThreadId
+    name: str
+    return_code: int
+    summary: str
+    value: object
+    """The value of its last step, of that role's schema; `None` where it had no steps."""
+    json: bytes = field(repr=False)
+    """The same as JSON."""
+
+    def read(self, schema: TypeForm[T]) -> T:
+        """Give the value as one of a schema.
+
+        Raises:
+            ChildFailed: the child ended with a return code other than 0.
+            SchemaMismatch: the value does not fit.
+        """
+        if self.return_code:
+            raise ChildFailed(
+                self.thread_id,
+                f"child thread {self.thread_id} ({self.name}) ended with return code "
+                f"{self.return_code}: {self.summary}; begin the turn anew (fresh), or read the "
+                "code with `convert`",
+                return_code=self.return_code,
+            )
+        return schema_of(schema).validate_json(self.json)
+
+
+@runtime_checkable
+class ChildHost(Protocol):
+    """What an engine puts into `ThreadContext.host`, so that a turn can start threads."""
+
+    async def run_child(self, task: ChildTask, thread_id: ThreadId) -> ChildRecord:
+        """Begin the child of this id, or take it up, and run it until it is completed."""
+        ...
+
+
+async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
+    """Run a workflow as a child thread from inside a turn, once, and give what it came to.
+
+    Carried out again, it takes up the child that it has, or returns what that came to. Children of
+    one turn need a `key` each.
+
+    Raises:
+        ChildFailed: the child failed.
+        ChildCancelled: somebody cancelled the child.
+        ChildSuspended: the child waits for an answer, a limit or a person.
+        LimitReached: too many threads stand one below the other.
+        JournalMismatch: the child was started with another prompt.
+        WorkflowError: no engine runs this thread.
+    """
+    journal, key = ctx.journal, task.key or "0"
+    thread_id = ThreadId(
+        await journal.run(
+            f"{CHILD_THREAD}/{key}",
+            _choose_id,
+            type=str,
+            effect=Effect.REPEATABLE,  # on disk before the child begins
+            digest=hashlib.sha256(f"{task.name}\0{task.prompt}".encode()).hexdigest(),
+        )
+    )
+
+    async def perform() -> ChildRecord:
+        if not isinstance(ctx.host, ChildHost):
+            raise WorkflowError(
+                f"the child workflow {task.name!r} needs an engine: use Engine or run_workflow"
+            )
+        return await ctx.host.run_child(task, thread_id)
+
+    record = await journal.run(
+        f"{CHILD_RESULT}/{key}", perform, type=ChildRecord, effect=Effect.REPEATABLE
+    )
+    json = bytes(record.value)
+    value: object = None
+    if record.role:
+        value = schema_of(task.workflow.definition.role(record.role).schema).validate_json(json)
+    return ChildResult(
+        thread_id=thread_id,
+        name=task.name,
+        return_code=record.return_code,
+        summary=record.summary,
+        value=value,
+        json=json,
+    )
+
+
+async def run_children(
+    ctx: ThreadContext, tasks: Sequence[ChildTask], *, at_once: int = AT_ONCE
+) -> list[ChildResult]:
+    """Run several children of one turn together, each as far as it can go.
+
+    Each of them ends before this does: one that fails or waits does not stop the others, and what
+    they came to is kept.
+
+    Args:
+        ctx: the turn's thread.
+        tasks: what to run; a task without a `key` goes by its position.
+        at_once: how many run at the same time.
+
+    Raises:
+        ValueError: two have the same key.
+        ChildFailed: one failed; the others' faults are its notes.
+        ChildCancelled: none failed, and one was cancelled.
+        ChildSuspended: the others are completed, and this says what is waited for.
+    """
+    keyed = [replace(task, key=task.key or str(at)) for at, task in enumerate(tasks)]
+    if len({task.key for task in keyed}) < len(keyed):
+        raise ValueError(f"two children have the same key: {[task.key for task in keyed]}")
+    limiter = anyio.CapacityLimiter(at_once)
+    ended: dict[str, ChildResult | Exception] = {}
+
+    async def run(task: ChildTask) -> None:
+        async with limiter:
+            try:
+                ended[task.key] = await run_child(ctx, task)
+            except Exception as error:  # noqa: BLE001 - raised below, when all have ended
+                ended[task.key] = error
+
+    async with anyio.create_task_group() as group:
+        for task in keyed:
+            group.start_soon(run, task)
+    outcomes = [ended[task.key] for task in keyed]
+    faults = [each for each in outcomes if isinstance(each, Exception)]
+    if faults:
+        raise _worst(faults)
+    return [each for each in outcomes if isinstance(each, ChildResult)]
+
+
+async def _choose_id() -> str:
+    return new_thread_id()
+
+
+def _worst(faults: Sequence[Exception]) -> Exception:
+    """The fault that the turn ends with; what else was wrong is noted on it."""
+    waits = [each for each in faults if isinstance(each, Suspended)]
+    cancelled = [each for each in faults if isinstance(each, ChildCancelled)]
+    failed = [each for each in faults if each not in waits and each not in cancelled]
+    if not failed and not cancelled:
+        return _together(waits)
+    worst = (failed or cancelled)[0]
+    for other in faults:
+        if other is not worst:
+            worst.add_note(str(other))
+    return worst
+
+
+def _together(waits: Sequence[Suspended]) -> Suspended:
+    """One suspension for all. A question is named before a limit: a person can do something."""
+    if len(waits) == 1:
+        return waits[0]
+    causes: list[Cause] = [
+        each.cause if isinstance(each, ChildSuspended) else "limit" for each in waits
+    ]
+    threads = [t for each in waits if isinstance(each, ChildSuspended) for t in each.threads]
+    return ChildSuspended(
+        "; ".join(dict.fromkeys(each.reason for each in waits)),
+        cause="question" if "question" in causes else causes[0],
+        threads=list(dict.fromkeys(threads)),
+    )

@@ -1,0 +1,132 @@
+"""Runs the children of a run: on the same store and budget, each under a lock of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from workflow_execute._errors import (
+    ChildCancelled,
+    ChildFailed,
+    ChildSuspended,
+    LimitReached,
+    ThreadNotFound,
+)
+from workflow_execute._result import ThreadResult
+from workflow_execute._run import Run, Surroundings
+from workflow_execute._workflow import Workflow, encode_value
+from workflow_execute.children._child import ChildRecord, ChildTask
+from workflow_execute.owners._locks import owning
+from workflow_execute.owners._own_task import in_own_task
+from workflow_execute.threads._branch import commit_branch
+from workflow_execute.threads._context import context_of
+from workflow_execute.threads._read import StoredThread, read_attempts, read_thread
+from workflow_protocol import ThreadContext, ThreadId
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """See `ChildHost`."""
+
+    around: Surroundings
+    run: Run
+
+    @in_own_task
+    async def run_child(self, task: ChildTask, thread_id: ThreadId) -> ChildRecord:
+        """See `ChildHost.run_child`."""
+        self._check_depth(task)
+        async with owning(self.around.locks, thread_id):
+            try:
+                stored = await read_thread(self.around.store, thread_id)
+            except ThreadNotFound:
+                stored = None
+            if stored is not None and stored.status.state == "completed":
+                return _record_of(stored)
+            result = await (await self._child(task, thread_id, stored)).to_the_end()
+        return _record(task, result)
+
+    def _check_depth(self, task: ChildTask) -> None:
+        names = [*(name for _, name in self.run.chain), task.name]
+        limit = self.run.limits.max_depth
+        if len(names) - 1 > limit:
+            raise LimitReached(
+                "max_depth",
+                f"the limit of {limit} child threads one below the other is reached: "
+                f"{' → '.join(names)}",
+            )
+
+    async def _child(
+        self, task: ChildTask, thread_id: ThreadId, stored: StoredThread | None
+    ) -> Run:
+        """Begin the child, or take it up where it is."""
+        begun = self.run.child_context(thread_id, task.prompt)
+        if stored is None:
+            run = self.run.below(task.workflow, begun)
+            await run.begin(task.name)
+            return run
+        stored = await self._with_changes(stored, begun)
+        run = self.run.below(task.workflow, context_of(stored, task.workflow))
+        await run.take_up(stored, await read_attempts(self.around.store, stored.turn))
+        return run
+
+    async def _with_changes(self, stored: StoredThread, begun: ThreadContext) -> StoredThread:
+        """Give the child the bundle and the folder that the thread above goes on with."""
+        bundle, folder = begun.bundle_hash, begun.start.workspace
+        bundle = bundle if bundle != stored.start.bundle else None
+        moved = folder if folder != stored.workspace else None
+        if bundle is None and moved is None:
+            return stored
+        store, thread_id = self.around.store, stored.thread_id
+        await commit_branch(store, stored, stored.head, thread_id, bundle=bundle, workspace=moved)
+        return await read_thread(store, thread_id)
+
+
+def _record(task: ChildTask, result: ThreadResult) -> ChildRecord:
+    """What a run of a child came to.
+
+    Raises:
+        ChildFailed: it failed.
+        ChildCancelled: it was cancelled.
+        ChildSuspended: it waits for something.
+    """
+    who = f"child thread {result.thread_id} ({task.name})"
+    match result.state:
+        case "completed":
+            return _completed(task.workflow, result)
+        case "suspended":
+            # A thread further down has said who it is already.
+            reason = result.summary if result.waits_for else f"{who} waits: {result.summary}"
+            threads = result.waits_for or (result.thread_id,)
+            raise ChildSuspended(reason, cause=result.cause, threads=threads)
+        case "cancelled":
+            raise ChildCancelled(result.thread_id, f"{who} was cancelled")
+        case _:
+            kind = type(result.error).__name__
+            raise ChildFailed(
+                result.thread_id, f"{who} failed: {kind}: {result.summary}", return_code=1
+            ) from result.error
+
+
+def _completed(workflow: Workflow, result: ThreadResult) -> ChildRecord:
+    done = ChildRecord(
+        thread_id=result.thread_id, return_code=result.return_code, summary=result.summary
+    )
+    if not result.steps:
+        return done
+    last = result.steps[-1]
+    value, _ = encode_value(workflow.definition.role(last.role), last.meta)
+    return msgspec.structs.replace(done, role=last.role, value=msgspec.Raw(value))
+
+
+def _record_of(stored: StoredThread) -> ChildRecord:
+    """What a child came to that was completed before the turn above could write it down."""
+    done = ChildRecord(
+        thread_id=stored.thread_id,
+        return_code=stored.status.return_code or 0,
+        summary=stored.status.summary,
+    )
+    if not stored.steps:
+        return done
+    last = stored.steps[-1]
+    return msgspec.structs.replace(done, role=last.record.role, value=msgspec.Raw(last.value))

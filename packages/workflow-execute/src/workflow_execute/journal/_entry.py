@@ -1,0 +1,24 @@
+"""A record of a turn together with its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workflow_execute._records import TurnRecord
+from workflow_protocol import Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """A record of a turn with its result."""
+
+    hash: Hash
+    record: TurnRecord
+    data: bytes | None
+    """The result; `None` for kinds that have none."""
+
+    @property
+    def bytes(self) -> bytes:
+        """The result of a kind that has one."""
+        assert self.data is not None
+        return self.data

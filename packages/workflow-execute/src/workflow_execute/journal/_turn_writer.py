@@ -1,0 +1,109 @@
+"""Appends the records of a turn to the store, each to the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from workflow_cas import RefMove, Store, Stored, StoreError, node
+from workflow_execute._records import TurnRecord
+from workflow_execute.owners._commit import commit_whole
+from workflow_protocol import Hash
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    record: TurnRecord
+    objects: tuple[Stored, ...]
+    awaited: bool
+    written: bool = False
+    error: StoreError | None = None
+
+
+class TurnWriter:
+    """Appends records to the chain under one ref; those that wait together are one commit."""
+
+    def __init__(self, store: Store, ref: str, last: Hash | None) -> None:
+        self._store = store
+        self._ref = ref
+        self._queue: list[_Pending] = []
+        self._writing = anyio.Lock(fast_acquire=True)  # a commit is a checkpoint anyway
+        self.last = last
+
+    async def append(self, record: TurnRecord, *objects: Stored, wait: bool = False) -> None:
+        """Write a record with the objects that it needs, as a whole, even if this is cancelled.
+
+        Args:
+            record: the record, before it is known what precedes it.
+            objects: new objects; the last of them is the record's result.
+            wait: let others that are about to append join in.
+
+        Raises:
+            StoreError: it could not be written, and is not.
+        """
+        mine = _Pending(record, objects, awaited=True)
+        self._queue.append(mine)
+        with anyio.CancelScope(shield=True):
+            if wait:
+                await anyio.lowlevel.checkpoint()
+            async with self._writing:
+                if not mine.written and mine.error is None:
+                    await self._write_queue()
+        if mine.error is not None:
+            raise mine.error
+
+    @property
+    def waiting(self) -> int:
+        """How many records aren't written yet."""
+        return len(self._queue)
+
+    def put_off(self, record: TurnRecord, *objects: Stored) -> None:
+        """Write a record with the next one that is appended, or when the turn ends."""
+        self._queue.append(_Pending(record, objects, awaited=False))
+
+    async def flush(self) -> None:
+        """Write what was put off.
+
+        Raises:
+            StoreError: it could not be written, and is put off still.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                if self._queue and (error := await self._write_queue()) is not None:
+                    raise error
+
+    def rest(self) -> tuple[list[Stored], Hash | None]:
+        """What was put off, for the commit that ends the turn, and the last record with it."""
+        return self._chained(self._queue)
+
+    def _chained(self, batch: Sequence[_Pending]) -> tuple[list[Stored], Hash | None]:
+        objects: list[Stored] = []
+        last = self.last
+        for each in batch:
+            record = each.record if last else msgspec.structs.replace(each.record, first=True)
+            turn = node("turn", record, [h for h in (last, *(o.hash for o in each.objects)) if h])
+            objects += [*each.objects, turn]
+            last = turn.hash
+        return objects, last
+
+    async def _write_queue(self) -> StoreError | None:
+        batch, self._queue = self._queue, []
+        objects, last = self._chained(batch)
+        try:
+            move = RefMove(self._ref, self.last, last)
+            cut_off = await commit_whole(self._store, objects, [move])
+        except StoreError as error:
+            self._queue = [each for each in batch if not each.awaited] + self._queue
+            for each in batch:
+                each.error = error
+            return error
+        self.last = last
+        for each in batch:
+            each.written = True
+        if cut_off is not None:
+            raise cut_off
+        return None

@@ -1,0 +1,1 @@
+"""Stored threads: reading, branching, replaying and deleting them."""

@@ -1,0 +1,56 @@
+"""Branches: a new thread that shares the beginning of another, or a thread on another bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workflow_cas import RefMove, Store, content, node
+from workflow_execute._ids import now_ms
+from workflow_execute._records import FORMAT, BranchRecord, StatusRecord
+from workflow_execute.threads._read import StoredThread, thread_ref
+from workflow_protocol import Hash, ThreadId
+
+
+async def commit_branch(
+    store: Store,
+    stored: StoredThread,
+    parent: Hash,
+    thread_id: ThreadId,
+    *,
+    origin: ThreadId | None = None,
+    reason: str = "",
+    prompt: str | None = None,
+    workspace: Path | None = None,
+    bundle: Hash | None = None,
+    name: str | None = None,
+) -> None:
+    """Put a `branch` after a node: as the head of a new thread, or of the same one."""
+    task = content(prompt) if prompt is not None else None
+    branch = node(
+        "branch",
+        BranchRecord(
+            format=FORMAT,
+            thread_id=thread_id,
+            at_ms=now_ms(),
+            origin=origin or "",
+            workflow=name,
+            prompt=task.hash if task else None,
+            workspace=str(workspace) if workspace else None,
+            bundle=bundle,
+        ),
+        [h for h in (parent, task.hash if task else None, bundle) if h],
+    )
+    same = origin is None
+    head = thread_ref(thread_id, "head")
+    moves = [RefMove(head, stored.head if same else None, branch.hash)]
+    objects = [*([task] if task else []), branch]
+    if not same:
+        status = node(
+            "status",
+            StatusRecord(
+                state="suspended", at_ms=now_ms(), return_code=1, summary=reason, cause="forked"
+            ),
+        )
+        objects.append(status)
+        moves.append(RefMove(thread_ref(thread_id, "status"), None, status.hash))
+    await store.commit(objects, moves)

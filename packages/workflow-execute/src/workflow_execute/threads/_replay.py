@@ -1,0 +1,222 @@
+"""Carries recorded turns out again, offline: nothing is performed, every input is compared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import msgspec
+
+from workflow_cas import Store
+from workflow_execute._differences import compare
+from workflow_execute._errors import JournalMismatch, NotRecorded
+from workflow_execute._records import SUPERVISOR_KEYS
+from workflow_execute._supervisor import Decision, recorded_decision, stopped
+from workflow_execute._workflow import Workflow, encode_value
+from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.journal._journal import TurnRecords, check_input, decode
+from workflow_execute.threads._context import context_of, typed_step
+from workflow_execute.threads._read import StoredStep, is_of_child, read_thread, read_turn
+from workflow_protocol import (
+    Answer,
+    Completion,
+    Effect,
+    Event,
+    Metered,
+    OutcomeUnknown,
+    Question,
+    Suspended,
+    ThreadContext,
+    ThreadId,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedRequest:
+    """An input of a recorded effect, such as a request to a model."""
+
+    step: int
+    key: str
+    data: bytes
+    """The exact bytes."""
+    recorded: bool
+    """False for the one that the thread stopped at, which has no reply yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What carrying a thread out again came to: the same as before, or an error said otherwise."""
+
+    steps: int
+    """Finished steps that were compared."""
+    effects: int
+    """Recorded results that were used."""
+    requests: int
+    """Inputs whose bytes were compared with their digest."""
+    completion: Completion | None
+    """How the thread ended, if it is completed."""
+
+
+async def replay_thread(
+    store: Store,
+    workflow: Workflow,
+    thread_id: ThreadId,
+    on_request: Callable[[ReplayedRequest], None] | None = None,
+) -> Replay:
+    """Carry a thread out again from its records alone, and compare all that comes of it.
+
+    A fork is replayed from where it begins; what precedes it belongs to the thread it came from.
+
+    Args:
+        store: holds the thread. It is only read.
+        workflow: what the thread was run with.
+        thread_id: the thread.
+        on_request: gets the bytes of each input as it is rebuilt.
+
+    Raises:
+        ThreadNotFound: there is none of this id.
+        ThreadNotResumable: the workflow has not the roles, or other schemas.
+        JournalMismatch: something else was asked for, or came out, than before.
+    """
+    stored = await read_thread(store, thread_id)
+    whole = context_of(stored, workflow)
+    ctx = replace(whole, steps=whole.steps[: stored.own_from])
+    effects = requests = 0
+    for step in stored.steps[stored.own_from :]:
+        entries = await read_turn(store, step.turn)
+        journal = _Recorded(step.record.step, entries, on_request)
+        await _replay_step(workflow, ctx, step, journal)
+        ctx = replace(ctx, steps=(*ctx.steps, typed_step(step, workflow)))
+        effects, requests = effects + journal.used, requests + journal.compared
+    journal = _Recorded(len(ctx.steps), await read_turn(store, stored.turn), on_request)
+    completion: Completion | None = None
+    try:
+        completion = stopped(journal.decision)
+        if completion is None:
+            outcome = await workflow.advance(replace(ctx, journal=journal))
+            completion = outcome if isinstance(outcome, Completion) else None
+    except Exception as error:
+        if isinstance(error, JournalMismatch) and not isinstance(error, NotRecorded):
+            raise
+    if stored.status.state == "completed":
+        recorded = Completion(
+            return_code=stored.status.return_code or 0, summary=stored.status.summary
+        )
+        if completion != recorded:
+            raise JournalMismatch("completion", f"it was {recorded}, now it is {completion}")
+    return Replay(
+        steps=len(stored.steps) - stored.own_from,
+        effects=effects + journal.used,
+        requests=requests + journal.compared,
+        completion=completion,
+    )
+
+
+async def _replay_step(
+    workflow: Workflow, ctx: ThreadContext, step: StoredStep, journal: _Recorded
+) -> None:
+    """Carry one finished turn out again.
+
+    Raises:
+        JournalMismatch: it isn't the step that is recorded.
+    """
+    place = f"step {step.record.step}"
+    outcome = await workflow.advance(replace(ctx, journal=journal))
+    if isinstance(outcome, Completion) or outcome.role != step.record.role:
+        now = "the end" if isinstance(outcome, Completion) else outcome.role
+        raise JournalMismatch(place, f"{step.record.role!r} was next, now it is {now!r}")
+    value, _ = encode_value(workflow.definition.role(outcome.role), outcome.meta)
+    for what, recorded, now in (
+        ("value", step.value, value),
+        ("content", step.content.encode(), outcome.content.encode()),
+        ("usage", msgspec.json.encode(step.record.usage), msgspec.json.encode(outcome.usage)),
+    ):
+        if (difference := compare(recorded, now)) is not None:
+            raise JournalMismatch(f"{place}, {what}", "another one came out", difference)
+    if journal.unused:
+        unused = ", ".join(sorted(journal.unused))
+        raise JournalMismatch(place, f"what was done was not asked for again: {unused}")
+
+
+class _Recorded:
+    """A journal that knows the past and does nothing."""
+
+    def __init__(
+        self,
+        step: int,
+        entries: Iterable[JournalEntry],
+        on_request: Callable[[ReplayedRequest], None] | None,
+    ) -> None:
+        self._step = step
+        self._known = TurnRecords.of(entries)
+        self._on_request = on_request
+        self._last_size = 0
+        # The supervisor is no part of the workflow: what it did is not asked for again. Nor is a
+        # child that a tool started, whose result is the tool's.
+        self.unused = {
+            key
+            for key in self._known.results
+            if not key.startswith(SUPERVISOR_KEYS) and not is_of_child(key)
+        }
+        self.used = 0
+        self.compared = 0
+
+    @property
+    def decision(self) -> Decision | None:
+        """What the supervisor decided before this turn."""
+        return recorded_decision({key: each.bytes for key, each in self._known.results.items()})
+
+    async def run(
+        self,
+        key: str,
+        perform: Callable[[], Awaitable[T]],
+        *,
+        type: type[T],
+        effect: Effect = Effect.READ,
+        digest: str = "",
+        request: Callable[[], bytes] | None = None,
+        metered: Metered[T] | None = None,
+    ) -> T:
+        del perform, metered
+        known = self._known.results.get(key)
+        record = known.record if known is not None else self._known.intents.get(key)
+        if request is not None and self._on_request is not None:
+            self._on_request(
+                ReplayedRequest(step=self._step, key=key, data=request(), recorded=bool(known))
+            )
+        if record is None:
+            raise NotRecorded(key)
+        check_input(record, digest, request, self._last_size)
+        if known is None:
+            if effect is Effect.UNSAFE:
+                raise OutcomeUnknown(key)
+            raise NotRecorded(key)
+        if request is not None:
+            self._compare_bytes(key, digest, request)
+            self._last_size = known.record.size
+        self.unused.discard(key)
+        self.used += 1
+        return decode(known.bytes, type)
+
+    async def ask(self, key: str, question: Question) -> Answer:
+        asked = self._known.questions.get(key)
+        if asked is not None and asked != question:
+            difference = compare(msgspec.json.encode(asked), msgspec.json.encode(question))
+            raise JournalMismatch(key, "another question was asked", difference)
+        if key not in self._known.answers:
+            raise Suspended(question.text, key=key)
+        return self._known.answers[key]
+
+    async def note(self, event: Event) -> None:
+        del event
+
+    def _compare_bytes(self, key: str, digest: str, request: Callable[[], bytes]) -> None:
+        """Make sure that the digest is that of the bytes, where it is a SHA-256."""
+        data = request()
+        if len(digest) == 64 and hashlib.sha256(data).hexdigest() != digest:
+            raise JournalMismatch(key, "its digest is not that of its bytes")
+        self.compared += 1

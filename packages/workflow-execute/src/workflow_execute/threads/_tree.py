@@ -1,0 +1,155 @@
+"""A thread with its child threads: what they took together, and who stands above whom."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from workflow_cas import RefConflict, RefMove, Store, Stored, node
+from workflow_execute._budget import Spent
+from workflow_execute._errors import ThreadNotFound
+from workflow_execute._ids import now_ms
+from workflow_execute._records import StatusRecord
+from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.owners._signals import Signal
+from workflow_execute.threads._read import (
+    StoredStep,
+    StoredThread,
+    children_in,
+    has_died,
+    read_attempts,
+    read_thread,
+    thread_ref,
+    turn_ms,
+)
+from workflow_protocol import ThreadId, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadTree:
+    """A thread as it is stored, with the threads that it started."""
+
+    thread: StoredThread
+    children: tuple[ThreadTree, ...]
+    """In the order in which they were started, also those of abandoned attempts."""
+    attempts: Sequence[Sequence[JournalEntry]]
+    """The records of its unfinished turn, each attempt for itself."""
+
+    @property
+    def charged(self) -> Spent:
+        """What the thread itself counts against limits: its steps and its unfinished turn."""
+        steps = sum_up(map(charged_for, self.thread.steps))
+        return steps.plus(charged_in(entry for entries in self.attempts for entry in entries))
+
+    def walk(self) -> Iterator[ThreadTree]:
+        """All of it, each thread before its children."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def usage(self) -> Usage:
+        """What the model calls of all steps in the tree took."""
+        steps = (step for each in self.walk() for step in each.thread.steps)
+        return sum((step.record.usage for step in steps), Usage())
+
+    @property
+    def spent(self) -> Spent:
+        """What the whole tree counts against limits, unfinished turns included."""
+        return sum_up(each.charged for each in self.walk())
+
+
+async def read_tree(store: Store, thread_id: ThreadId) -> ThreadTree:
+    """Read a thread and all that it started, directly or through its children.
+
+    Raises:
+        ThreadNotFound: there is none of this id.
+        StoreError: an object of it is missing or damaged, or a newer version wrote it.
+    """
+    thread = await read_thread(store, thread_id)
+    attempts = await read_attempts(store, thread.turn)
+    children: list[ThreadTree] = []
+    for child_id in children_of(thread, attempts):
+        try:
+            children.append(await read_tree(store, child_id))
+        except ThreadNotFound:  # its id was chosen, and the process died before it began
+            continue
+    return ThreadTree(thread=thread, children=tuple(children), attempts=attempts)
+
+
+def children_of(thread: StoredThread, attempts: Sequence[Sequence[JournalEntry]]) -> list[ThreadId]:
+    """The ids of what a thread's steps and its unfinished turn started, in this order."""
+    ids = [ThreadId(each) for step in thread.steps for each in step.record.child_threads]
+    return [*ids, *children_in(attempts)]
+
+
+async def cancel_below(store: Store, thread_id: ThreadId) -> None:
+    """Mark the threads that a thread's unfinished turn started as cancelled, if they aren't done.
+
+    The caller owns the thread, so that nobody can take them up meanwhile. What finished turns
+    started is left alone: it belongs to the forks of the thread too.
+    """
+    thread = await read_thread(store, thread_id)
+    for child_id in children_in(await read_attempts(store, thread.turn)):
+        try:
+            child = await read_thread(store, child_id)
+        except ThreadNotFound:
+            continue
+        await cancel_below(store, child_id)
+        if child.status.state not in {"completed", "cancelled"}:
+            status = await stopped_status(store, child, "cancel")
+            move = RefMove(thread_ref(child_id, "status"), child.status_hash, status.hash)
+            with contextlib.suppress(RefConflict):  # somebody else stops it at the same moment
+                await store.commit([status], [move])
+
+
+async def stopped_status(store: Store, stored: StoredThread, signal: Signal) -> Stored:
+    """The status of a thread that nobody ran when it was paused or cancelled."""
+    cancel = signal == "cancel"
+    record = StatusRecord(
+        state="cancelled" if cancel else "suspended",
+        at_ms=now_ms(),
+        return_code=130 if cancel else 1,
+        summary="cancelled" if cancel else "paused",
+        cause="" if cancel else "paused",
+        place=stored.status.place,
+        turn_ms=turn_ms(stored, await read_attempts(store, stored.turn)),
+        died=has_died(stored),
+    )
+    return node("status", record)
+
+
+async def read_lineage(store: Store, thread: StoredThread) -> list[StoredThread]:
+    """Read the threads above a child, the topmost first, as far as they aren't deleted."""
+    above: list[StoredThread] = []
+    while thread.parent is not None:
+        try:
+            thread = await read_thread(store, thread.parent)
+        except ThreadNotFound:
+            break
+        above.insert(0, thread)
+    return above
+
+
+def charged_for(step: StoredStep) -> Spent:
+    """What a committed step counts against limits."""
+    record = step.record
+    tokens = record.usage.input_tokens + record.usage.output_tokens
+    charged = tokens if record.charged_tokens is None else record.charged_tokens
+    return Spent(charged, record.charged_micros)
+
+
+def charged_in(entries: Iterable[JournalEntry]) -> Spent:
+    """What the records of a turn count against limits."""
+    return sum_up(
+        Spent(entry.record.charged_tokens, entry.record.charged_micros) for entry in entries
+    )
+
+
+def sum_up(parts: Iterable[Spent]) -> Spent:
+    """All of it together."""
+    total = Spent()
+    for part in parts:
+        total = total.plus(part)
+    return total

@@ -1,0 +1,1 @@
+"""Fetching a model: where it comes from, and whether it arrived whole."""

@@ -1,0 +1,1 @@
+"""Serving a model: the process and its server."""

@@ -1,0 +1,50 @@
+"""The functions that carry roles out, and which of them carries out which role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
+
+import msgspec
+from typing_extensions import TypeForm
+
+from workflow_protocol._thread import ThreadContext
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class RoleFn(Protocol[T_co]):
+    """One role's turn: from the thread so far to the role's value."""
+
+    async def __call__(self, ctx: ThreadContext) -> T_co:
+        """Carry out the turn. Whatever costs or changes anything goes through `ctx.journal`."""
+        ...
+
+
+class AdapterFn(Protocol):
+    """Turns a role's prompt and schema into the function that carries the role out."""
+
+    def __call__(self, prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
+        """Give the role's function. It is called at each turn and must have no side effects."""
+        ...
+
+
+class AgentFn(Protocol):
+    """An agent that answers in words. `agent_to_adapter` makes an `AdapterFn` of it."""
+
+    async def __call__(self, ctx: ThreadContext, prompt: str) -> str:
+        """Do what the role's `prompt` says, given the thread, and return the final text."""
+        ...
+
+
+def _no_overrides() -> Mapping[str, AdapterFn]:
+    return {}
+
+
+class AdapterBinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Which adapter carries out which role."""
+
+    adapter: AdapterFn
+    overrides: Mapping[str, AdapterFn] = msgspec.field(default_factory=_no_overrides)
+    """By role name; roles that are not named here use `adapter`."""

@@ -1,0 +1,1 @@
+"""The exchange with an endpoint: sending, sorting faults, and trying again."""

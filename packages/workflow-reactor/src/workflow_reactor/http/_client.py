@@ -1,0 +1,244 @@
+"""A model behind an OpenAI-compatible endpoint, and the one place that retries."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+import urllib.request
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+
+from workflow_protocol import Retrying
+from workflow_reactor._errors import (
+    ContentRefused,
+    ProviderConfigError,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+)
+from workflow_reactor._llm import LlmFn, Note
+from workflow_reactor._messages import AssistantMessage, Message
+from workflow_reactor._provider import LlmProvider, Profile
+from workflow_reactor.http._exchange import Exchange, HttpReply
+from workflow_reactor.http._faults import (
+    ProviderFault,
+    fault_of_error,
+    fault_of_status,
+    without_secret,
+)
+from workflow_reactor.http._retry import wait_before_retry
+from workflow_reactor.reply._reply import NotAReply, read_reply
+from workflow_reactor.request._bodies import NO_OPTIONS, Frame, Framer, RequestOptions
+from workflow_reactor.request._conversation import Conversation
+from workflow_reactor.request._tools import ToolDefinition
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+def create_llm_fn(
+    provider: LlmProvider,
+    *,
+    client: httpx.AsyncClient | None = None,
+    sleep: Sleep = anyio.sleep,
+) -> HttpLlm:
+    """Make a model of a provider. Nothing is opened until it is used.
+
+    Args:
+        provider: the model, its endpoint and its limits.
+        client: sends the requests, and stays the caller's to close. Without one, each session
+            has its own transport: a pool shared by many threads costs O(connections²).
+        sleep: waits that many seconds before a retry.
+    """
+    return HttpLlm(provider, client, sleep)
+
+
+class HttpLlm:
+    """A model behind an HTTP endpoint: an `LlmFn` (one call, one connection) and `LlmSource`."""
+
+    def __init__(
+        self,
+        provider: LlmProvider,
+        client: httpx.AsyncClient | None = None,
+        sleep: Sleep = anyio.sleep,
+    ) -> None:
+        self.provider = provider
+        self._client = client
+        self._sleep = sleep
+
+    @property
+    def profile(self) -> Profile:
+        """What the endpoint can do."""
+        return self.provider.profile
+
+    def frame(self, tools: Sequence[ToolDefinition], options: RequestOptions) -> Frame:
+        """What a request has around its messages."""
+        return _framer(self.provider).frame(tools, options)
+
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolDefinition] = (),
+        options: RequestOptions = NO_OPTIONS,
+        *,
+        round: int = 0,
+    ) -> AssistantMessage:
+        """Ask once, on a connection of its own.
+
+        Raises:
+            ProviderUnavailable: it kept failing; the same request may work later.
+            ProviderRefused: it will be refused again.
+            ProviderConfigError: nothing can be sent with these settings.
+        """
+        async with self.session() as llm:
+            return await llm(messages, tools, options, round=round)
+
+    @asynccontextmanager
+    async def session(self, note: Note | None = None) -> AsyncGenerator[LlmFn]:
+        """Give a model for one role's turn.
+
+        Its transport is opened, and its key asked for, by the first request: a turn that is only
+        replayed sends nothing and needs neither. What is wrong with the settings shows there.
+        """
+        async with AsyncExitStack() as stack:
+            yield _Session(self.provider, lambda: self._exchange(stack), note, self._sleep)
+
+    def _exchange(self, stack: AsyncExitStack) -> Exchange:
+        if self._client is None:
+            transport = _transport(self.provider.base_url)
+            stack.push_async_callback(transport.aclose)
+            return Exchange(self.provider, transport.handle_async_request)
+        if self._client.is_closed:
+            raise ProviderConfigError("the HTTP client that was given is closed")
+        send = functools.partial(self._client.send, stream=True, follow_redirects=False)
+        return Exchange(self.provider, send)
+
+
+class _Session:
+    def __init__(
+        self,
+        provider: LlmProvider,
+        open_exchange: Callable[[], Exchange],
+        note: Note | None,
+        sleep: Sleep,
+    ) -> None:
+        self.profile = provider.profile
+        self.frame = _framer(provider).frame
+        self._provider = provider
+        self._open_exchange = open_exchange
+        self._exchange: Exchange | None = None
+        self._note = note
+        self._sleep = sleep
+
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolDefinition] = (),
+        options: RequestOptions = NO_OPTIONS,
+        *,
+        round: int = 0,
+    ) -> AssistantMessage:
+        exchange = self._exchange = self._exchange or self._open_exchange()
+        frame = self.frame(tools, options)
+        body = messages.body(frame) if isinstance(messages, Conversation) else frame.body(messages)
+        attempt, waited_s = 1, 0.0
+        while True:
+            answer = await exchange.post(body)
+            reply = self._read(answer, round, tools) if isinstance(answer, HttpReply) else answer
+            if isinstance(reply, AssistantMessage):
+                return reply
+            fault = reply.without(self._provider.api_key.reveal())
+            wait_s = wait_before_retry(fault, self._provider, attempt=attempt, waited_s=waited_s)
+            if wait_s is None:
+                raise self._error(fault, attempt)
+            if self._note is not None:
+                await self._note(_retrying(fault, attempt, wait_s))
+            await self._sleep(wait_s)
+            attempt, waited_s = attempt + 1, waited_s + wait_s
+
+    def _read(
+        self, answer: HttpReply, round: int, tools: Sequence[ToolDefinition]
+    ) -> AssistantMessage | ProviderFault:
+        if not 200 <= answer.status < 300:
+            return fault_of_status(answer.status, answer.headers, answer.body)
+        try:
+            return read_reply(answer.body, self.profile, round=round, tools=tools)
+        except NotAReply as error:
+            if error.error is not None:
+                return fault_of_error(error.error, answer.headers)
+            return ProviderFault(kind="transient", message=str(error), status=answer.status)
+
+    def _error(self, fault: ProviderFault, attempts: int) -> ProviderError:
+        where = f"{self._provider.model!r} at {_place(self._provider.base_url)}"
+        tries = f" after {attempts} tries" if attempts > 1 else ""
+        words = f"{where} failed{tries}: {fault.message}{_advice(fault, self._provider)}"
+        return _ERRORS[fault.kind](
+            without_secret(words, self._provider.api_key.reveal()),
+            status=fault.status,
+            provider_message=fault.provider_message,
+            attempts=attempts,
+            retry_after_s=fault.retry_after_s,
+        )
+
+
+def _framer(provider: LlmProvider) -> Framer:
+    return Framer(provider.model, provider.profile, provider.extra_body)
+
+
+_ERRORS: dict[str, type[ProviderError]] = {
+    "transient": ProviderUnavailable,
+    "permanent": ProviderRefused,
+    "content": ContentRefused,
+}
+
+
+def _retrying(fault: ProviderFault, attempt: int, wait_s: float) -> Retrying:
+    return Retrying(reason=fault.message[:200], attempt=attempt, wait_s=round(wait_s, 3))
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """One context for all connections: making one costs more than a request."""
+    return httpx.create_ssl_context()
+
+
+@functools.cache
+def _no_tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context(verify=False)
+
+
+def _transport(base_url: str) -> httpx.AsyncHTTPTransport:
+    """A transport of its own, through the environment's proxy where that applies."""
+    parts = urlsplit(base_url)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if proxy and not urllib.request.proxy_bypass(parts.netloc):
+        try:
+            return httpx.AsyncHTTPTransport(verify=_tls(), proxy=httpx.Proxy(proxy))
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            raise ProviderConfigError(
+                f"the proxy for {parts.scheme}:// in the environment can't be used: {error}"
+            ) from None
+    return httpx.AsyncHTTPTransport(verify=_tls() if parts.scheme == "https" else _no_tls())
+
+
+def _place(base_url: str) -> str:
+    """A base URL for people: without user, password and query."""
+    parts = urlsplit(base_url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _advice(fault: ProviderFault, provider: LlmProvider) -> str:
+    match fault.status:
+        case 401 | 403:
+            return "; check the API key of this provider"
+        case 404:
+            return "; check base_url and the model's name"
+        case None if fault.message.startswith("the connection failed"):
+            return "; is the server running, and is base_url right?"
+        case _ if (fault.retry_after_s or 0) > provider.max_wait_s:
+            return f"; it asks to wait {fault.retry_after_s:g} s"
+        case _:
+            return ""

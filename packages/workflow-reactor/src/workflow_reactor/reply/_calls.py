@@ -1,0 +1,133 @@
+"""Makes tool calls of arguments in whichever shape a model or a provider gave them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from workflow_reactor._messages import ToolCall
+from workflow_reactor.reply._json_text import (
+    NotOneValue,
+    escape_controls,
+    find_json,
+    looks_cut,
+    parse_strict,
+    well_formed,
+)
+
+CUT = (
+    "the arguments were cut off at the output limit, so the call was not run; "
+    "send them in smaller pieces"
+)
+
+
+def make_call(
+    name: str,
+    arguments: object,
+    *,
+    round: int,
+    index: int,
+    cut: bool = False,
+    provider_id: str = "",
+) -> ToolCall:
+    """Build a call from arguments of any shape; `fault` says why they can't be used.
+
+    The id is nine letters and digits, the one form that every known endpoint accepts.
+
+    Args:
+        name: as the model wrote it.
+        arguments: JSON text, which should hold an object; or a decoded value.
+        round: which reply of the conversation it is in.
+        index: its place among the calls of the reply.
+        cut: the reply ended at the output limit.
+        provider_id: the provider's own id, kept for the record.
+    """
+    if isinstance(arguments, str):
+        raw = well_formed(arguments)
+        text, fault = _from_text(raw, cut=cut)
+    else:
+        raw = as_json(arguments)
+        text, fault = _from_value(arguments, raw)
+    return ToolCall(
+        id=f"c{round:05d}{index:03d}",
+        name=well_formed(name).strip().removeprefix("functions."),
+        arguments="{}" if fault else text,
+        fault=fault,
+        raw_arguments=raw,
+        provider_id=provider_id,
+    )
+
+
+def broken_call(name: str, raw: str, fault: str, *, round: int, index: int) -> ToolCall:
+    """Build a call that can't be run: only its name could be read."""
+    empty = make_call(name, None, round=round, index=index)
+    return ToolCall(id=empty.id, name=empty.name, arguments="{}", fault=fault, raw_arguments=raw)
+
+
+def _from_value(value: object, raw: str) -> tuple[str, str]:
+    """Decoded arguments: an object, or nothing at all."""
+    if value is None:
+        return "{}", ""
+    return (raw, "") if isinstance(value, dict) else ("{}", _not_an_object(value))
+
+
+def _from_text(raw: str, *, cut: bool) -> tuple[str, str]:
+    """Give the arguments as the text of a JSON object, and what is wrong with them."""
+    text = raw.strip().lstrip("\ufeff").strip()
+    if not text:
+        return "{}", ""
+    try:
+        value, text = _parse(text)
+    except NotOneValue as error:
+        if cut or looks_cut(text[max(0, text.find("{")) :]):
+            return "{}", CUT
+        return "{}", f"the arguments are not one valid JSON object: {error}"
+    if isinstance(value, str):  # an object that was encoded twice
+        try:
+            inner = parse_strict(value)
+        except NotOneValue:
+            inner = None
+        if isinstance(inner, dict):
+            return value, ""
+    return (text, "") if isinstance(value, dict) else ("{}", _not_an_object(value))
+
+
+def _parse(text: str) -> tuple[object, str]:
+    """Parse JSON, or what nearly is: line ends inside strings; a fence or words around it."""
+    try:
+        return parse_strict(text), text
+    except NotOneValue as error:
+        problem = error
+    if text.startswith(("{", "[")):
+        mended = escape_controls(text)
+        if mended == text:
+            raise problem
+    else:
+        mended = find_json(text)
+    return parse_strict(mended), mended
+
+
+def _not_an_object(value: object) -> str:
+    match value:
+        case None:
+            kind = "null"
+        case bool():
+            kind = "true or false"
+        case str():
+            kind = "a string"
+        case list():
+            kind = "an array"
+        case _:
+            kind = "a number"
+    return f"the arguments must be a JSON object, not {kind}"
+
+
+def as_json(value: object) -> str:
+    """Encode decoded arguments; what no encoder takes came from no decoder."""
+    if value is None:
+        return ""
+    try:
+        return msgspec.json.encode(cast("Any", value)).decode()
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        return repr(value)

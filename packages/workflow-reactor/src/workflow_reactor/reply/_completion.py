@@ -1,0 +1,184 @@
+"""The wire form of a chat completion, decoded level by level: each level may be anything."""
+
+from __future__ import annotations
+
+import re
+from typing import Generic, TypeVar
+
+import msgspec
+
+from workflow_reactor.reply._json_text import escape_controls, well_formed
+
+T = TypeVar("T")
+
+_ABSENT = msgspec.Raw()
+_NOT_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
+
+
+class NotAReply(ValueError):
+    """The body is no chat completion. `error` is the provider's error object, if it has one."""
+
+    def __init__(self, message: str, error: object = None) -> None:
+        self.error = error
+        super().__init__(message)
+
+
+class MessageBody(msgspec.Struct):
+    """`choices[0].message`."""
+
+    content: object = None
+    refusal: object = None
+    reasoning_content: object = None
+    reasoning: object = None
+    reasoning_details: object = None
+    tool_calls: msgspec.Raw = _ABSENT
+    function_call: msgspec.Raw = _ABSENT
+
+
+class CallBody(msgspec.Struct, frozen=True):
+    """A native call as it came."""
+
+    name: object
+    arguments: str | None
+    """The text that the model wrote, also where the provider sent an object. `None`: nothing."""
+    id: object = None
+
+
+class ReplyBody(msgspec.Struct, frozen=True):
+    """What a reply is read from."""
+
+    message: MessageBody
+    calls: list[CallBody]
+    finish_reason: object
+    usage: object
+
+
+class _Function(msgspec.Struct):
+    name: object = None
+    arguments: msgspec.Raw = _ABSENT
+
+
+class _Call(msgspec.Struct):
+    id: object = None
+    function: msgspec.Raw = _ABSENT
+    name: object = None
+    arguments: msgspec.Raw = _ABSENT
+
+
+class _Choice(msgspec.Struct):
+    message: msgspec.Raw = _ABSENT
+    finish_reason: object = None
+    error: object = None
+
+
+class _Top(msgspec.Struct):
+    choices: msgspec.Raw = _ABSENT
+    usage: object = None
+    error: object = None
+
+
+class _Level(Generic[T]):
+    """Decodes one level, and gives `None` for whatever is something else."""
+
+    def __init__(self, type_: type[T]) -> None:
+        self._decode = msgspec.json.Decoder(type_).decode
+
+    def read(self, raw: msgspec.Raw) -> T | None:
+        try:
+            return self._decode(raw) if raw is not _ABSENT else None
+        except msgspec.ValidationError:
+            return None
+
+
+_TOP = msgspec.json.Decoder(_Top)
+_TEXT = msgspec.json.Decoder(str)
+_ITEMS = _Level(list[msgspec.Raw])
+_CHOICE, _MESSAGE = _Level(_Choice), _Level(MessageBody)
+_CALL, _FUNCTION = _Level(_Call), _Level(_Function)
+
+
+def read_body(body: bytes) -> ReplyBody:
+    """Decode a body; what only strict decoders refuse is mended first.
+
+    Raises:
+        NotAReply: not JSON, an error object under status 200, or no message in it.
+    """
+    try:
+        return _read(body)
+    except (NotAReply, msgspec.ValidationError, RecursionError) as error:
+        raise _refusal(error, body) from None
+    except (msgspec.MsgspecError, ValueError):
+        pass
+    try:
+        return _read(_mended(body))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _refusal(error, body) from None
+
+
+def _read(body: bytes) -> ReplyBody:
+    top = _TOP.decode(body)
+    choices = _ITEMS.read(top.choices)
+    choice = _CHOICE.read(choices[0]) if choices else None
+    message = _MESSAGE.read(choice.message) if choice is not None else None
+    if choice is None or message is None:
+        error = top.error or (choice.error if choice is not None else None)
+        if error:
+            raise NotAReply("the reply was an error under status 200", error)
+        raise NotAReply("the reply has no choices[0].message")
+    return ReplyBody(message, _calls(message), choice.finish_reason, top.usage)
+
+
+def _calls(message: MessageBody) -> list[CallBody]:
+    """The calls of `tool_calls` (a list, or a single one), or of the older `function_call`."""
+    items = _ITEMS.read(message.tool_calls)
+    calls: list[CallBody] = []
+    for item in [message.tool_calls] if items is None else items:
+        call = _CALL.read(item)
+        if call is not None:  # some leave the wrapper `function` out
+            function = _FUNCTION.read(call.function) or call
+            calls.append(CallBody(function.name, _arguments(function.arguments), call.id))
+    older = _FUNCTION.read(message.function_call) if not calls else None
+    if older is not None:
+        calls.append(CallBody(older.name, _arguments(older.arguments)))
+    return calls
+
+
+def _arguments(raw: msgspec.Raw) -> str | None:
+    if raw is _ABSENT:
+        return None
+    data = bytes(raw)
+    if data.startswith(b'"'):
+        return _TEXT.decode(data)
+    return None if data == b"null" else data.decode()
+
+
+def _mended(body: bytes) -> bytes:
+    """What some endpoints get wrong: a BOM, broken UTF-8, half surrogates, line ends, NaN."""
+    text = well_formed(body.decode("utf-8-sig", "replace").strip().lstrip("\ufeff"))
+    text = _NOT_JSON.sub(lambda found: found[0] if found[0][0] == '"' else "null", text)
+    return escape_controls(text).encode()
+
+
+def _refusal(error: Exception, body: bytes) -> NotAReply:
+    match error:
+        case NotAReply():
+            return error
+        case RecursionError():
+            return NotAReply("the reply is nested too deeply")
+        case msgspec.ValidationError():
+            return NotAReply("the reply is JSON, but not an object")
+        case _:
+            return NotAReply(_describe(body))
+
+
+def _describe(body: bytes) -> str:
+    start = body.strip()[:200].decode("utf-8", "replace")
+    if not start:
+        return "the reply was empty"
+    if start.startswith("<"):
+        return f"the reply was a web page, not JSON: {start!r}"
+    if start.startswith(("data:", "event:")):
+        return f"the reply was a stream, which was not asked for: {start!r}"
+    if start.startswith("{"):
+        return f"the reply was broken or half a JSON body of {len(body)} bytes: {start!r}"
+    return f"the reply was not JSON: {start!r}"

@@ -1,0 +1,182 @@
+"""Reads a provider's reply, whatever shape it came in. Pure: the same bytes give the same message.
+
+Two things can be wrong with a body: it is no reply at all (`NotAReply`: the provider's fault,
+handled by the retry layer), or the model wrote something odd (kept as text, or as a call whose
+`fault` says what is wrong, handled by the loop).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+from workflow_protocol import Usage
+from workflow_reactor._messages import AssistantMessage, Finish, ToolCall, assistant
+from workflow_reactor._provider import Profile
+from workflow_reactor.reply._calls import as_json, make_call
+from workflow_reactor.reply._completion import CallBody, MessageBody, NotAReply, read_body
+from workflow_reactor.reply._json_text import well_formed
+from workflow_reactor.reply._text_calls import calls_in_text, spelled
+from workflow_reactor.request._tools import ToolDefinition
+
+__all__ = ["NotAReply", "read_reply"]
+
+_FINISH: dict[str, Finish] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refused",
+    "refusal": "refused",
+}
+
+
+def read_reply(
+    body: bytes,
+    profile: Profile,
+    *,
+    round: int = 0,
+    tools: Sequence[ToolDefinition] | None = None,
+) -> AssistantMessage:
+    """Decode one chat completion.
+
+    Args:
+        body: the reply as it came.
+        profile: whether reasoning goes back, calls in the text count, and where replies are cut.
+        round: makes the ids of the calls unique in the conversation.
+        tools: what was offered. Where there was nothing to call, native calls become text: a
+            history may not hold calls that nobody answers. `None` if that isn't known.
+
+    Raises:
+        NotAReply: not JSON, an error object under status 200, or no message in it.
+    """
+    reply = read_body(body)
+    message = reply.message
+    usage = _usage(reply.usage)
+    finish = _finish(reply.finish_reason, usage, profile.max_tokens)
+    parts = _Parts(message.content)
+    refusal = message.refusal if isinstance(message.refusal, str) else parts.refusal
+    text = parts.text or well_formed(refusal)
+    calls = _calls([*reply.calls, *parts.calls], round=round, cut=finish == "length")
+    if calls and tools is not None and not tools:
+        text, calls = text or spelled(calls), ()
+    elif not calls and profile.text_tool_calls and text and (tools is None or tools):
+        names = None if tools is None else {tool.name for tool in tools}
+        calls = calls_in_text(text, names, round=round)
+    reasoning, echo = _reasoning(message, parts)
+    return AssistantMessage(
+        text=text,
+        tool_calls=calls,
+        finish="refused" if refusal and not calls else finish,
+        usage=usage,
+        reasoning=reasoning,
+        message=assistant(text, calls, **(echo if profile.echo_reasoning else {})),
+        raw=body,
+    )
+
+
+class _Parts:
+    """Content is a string, null, or a list of parts: texts, thoughts, refusals, calls."""
+
+    def __init__(self, content: object) -> None:
+        self.text = self.thoughts = self.refusal = ""
+        self.calls: list[CallBody] = []
+        if isinstance(content, str):
+            self.text = well_formed(content)
+        elif isinstance(content, dict):
+            self._read([cast("object", content)])
+        elif isinstance(content, list):
+            self._read(cast("list[object]", content))
+
+    def _read(self, parts: list[object]) -> None:
+        for part in parts:
+            fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {"text": part}
+            match fields:
+                case {"type": "tool_use", "name": str()}:
+                    arguments = as_json(fields.get("input"))
+                    self.calls.append(CallBody(fields["name"], arguments, fields.get("id")))
+                case {"type": "thinking" | "reasoning"}:
+                    thought = _Parts(fields.get("thinking") or fields.get("text"))
+                    self.thoughts += thought.text
+                case {"refusal": str(words)}:
+                    self.refusal += words
+                case {"text": str(words)}:
+                    self.text += well_formed(words)
+                case _:
+                    pass
+
+
+def _reasoning(message: MessageBody, parts: _Parts) -> tuple[str, dict[str, Any]]:
+    """What the model thought, and the fields that go back as they came."""
+    echo: dict[str, Any] = {}
+    details: object = message.reasoning_details
+    if details and isinstance(details, list):
+        echo["reasoning_details"] = details
+    for key in ("reasoning_content", "reasoning"):
+        value = getattr(message, key)
+        if isinstance(value, str) and value:
+            return well_formed(value), {key: well_formed(value), **echo}
+    return parts.thoughts, echo
+
+
+def _usage(usage: object) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage(calls=1, unknown_calls=1)
+    found = cast("dict[str, Any]", usage)
+    tokens_in = _count(found, "prompt_tokens", "input_tokens")
+    tokens_out = _count(found, "completion_tokens", "output_tokens")
+    cost = _cost_micros(found.get("cost"))
+    if tokens_in is None or tokens_out is None:
+        return Usage(calls=1, unknown_calls=1, cost_micros=cost)
+    details = found.get("prompt_tokens_details")
+    cached = _count(cast("dict[str, Any]", details), "cached_tokens") if details else None
+    cached = cached or _count(found, "prompt_cache_hit_tokens", "cache_read_input_tokens")
+    return Usage(
+        input_tokens=tokens_in,
+        output_tokens=tokens_out,
+        cached_tokens=cached or 0,
+        calls=1,
+        cost_micros=cost,
+    )
+
+
+def _cost_micros(cost: object) -> int | None:
+    """OpenRouter's `usage.cost`, a number of US dollars, rounded up."""
+    known = type(cost) in {int, float} and 0 <= cast("float", cost) < 2**32
+    return math.ceil(round(cast("float", cost) * 1_000_000, 3)) if known else None
+
+
+def _count(data: object, *keys: str) -> int | None:
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    for key in keys:
+        value = fields.get(key)
+        if type(value) is int and 0 <= value < 2**53:
+            return value
+    return None
+
+
+def _finish(reason: object, usage: Usage, max_tokens: int | None) -> Finish:
+    if max_tokens is not None and usage.output_tokens >= max_tokens:
+        return "length"
+    return _FINISH.get(reason, "other") if isinstance(reason, str) else "other"
+
+
+def _calls(bodies: Sequence[CallBody], *, round: int, cut: bool) -> tuple[ToolCall, ...]:
+    return tuple(
+        [
+            make_call(
+                call.name if isinstance(call.name, str) else "",
+                call.arguments,
+                round=round,
+                index=index,
+                cut=cut,
+                provider_id=well_formed(call.id) if isinstance(call.id, str) else "",
+            )
+            for index, call in enumerate(bodies)
+        ]
+    )

@@ -1,0 +1,1 @@
+"""What goes out: the conversation, the tools and the bytes of a request."""

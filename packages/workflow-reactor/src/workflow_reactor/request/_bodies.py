@@ -1,0 +1,119 @@
+"""Request bodies: joined bytes, what never changes first, so that prompt caches hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from workflow_protocol import JsonObject
+from workflow_reactor._messages import Message
+from workflow_reactor._provider import Profile
+from workflow_reactor.request._tool_schema import schema_to_send
+from workflow_reactor.request._tools import ToolDefinition
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What one request asks for beside messages and tools."""
+
+    tool_choice: str | None = None
+    """`auto`, `required`, `none`, or the name of the one tool to call."""
+    response_format: JsonObject | None = None
+    stop: tuple[str, ...] = ()
+
+
+NO_OPTIONS = RequestOptions()
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What stands around the messages of a request body."""
+
+    head: bytes
+    """Model, fixed fields and tools, up to the first message. The same in each round."""
+    tail: bytes
+    """From the end of the last message on: the options."""
+    model: str = ""
+    """The model's name, which prices go by."""
+
+    def body(self, messages: Iterable[Message]) -> bytes:
+        """The exact bytes of the request."""
+        return b"".join([self.head, b",".join([each.json for each in messages]), self.tail])
+
+
+class Framer:
+    """Makes the frames of one model's requests; the same question twice is encoded once.
+
+    Args:
+        model: the name that goes into each request.
+        profile: what the endpoint takes; options that it lacks are left out.
+        extra_body: more fields for each request.
+    """
+
+    def __init__(
+        self, model: str, profile: Profile, extra_body: Mapping[str, Any] | None = None
+    ) -> None:
+        self._model = model
+        self._profile = profile
+        self._start = _encode({"model": model, **(extra_body or {})})[:-1]
+        self._tools: Sequence[ToolDefinition] | None = None
+        self._head = b""
+        self._options: RequestOptions | None = None
+        self._last = Frame(b"", b"")
+
+    def frame(self, tools: Sequence[ToolDefinition], options: RequestOptions) -> Frame:
+        """Encode what stands around the messages."""
+        same_tools = tools is self._tools and isinstance(tools, tuple)
+        if not same_tools:
+            offered = b'"tools":[' + b",".join([tool.sent(self._profile) for tool in tools]) + b"],"
+            self._head = self._start + b"," + (offered if tools else b"") + b'"messages":['
+            self._tools = tools
+        if not same_tools or options != self._options:
+            fields = self._fields(options, has_tools=bool(tools))
+            rest = b"," + _encode(fields)[1:] if fields else b"}"
+            self._options = options
+            self._last = Frame(self._head, b"]" + rest, self._model)
+        return self._last
+
+    def _fields(self, options: RequestOptions, *, has_tools: bool) -> JsonObject:
+        fields: JsonObject = {}
+        if has_tools:
+            fields.update(_tool_fields(options.tool_choice, self._profile))
+        if options.response_format is not None:
+            fields["response_format"] = options.response_format
+        if options.stop and self._profile.stop:
+            fields["stop"] = options.stop
+        if self._profile.max_tokens is not None:
+            fields[self._profile.max_tokens_field] = self._profile.max_tokens
+        return fields
+
+
+def _tool_fields(choice: str | None, profile: Profile) -> JsonObject:
+    fields: JsonObject = {}
+    forced = profile.forced_tool_choice
+    if choice in {"auto", "none"} or (choice == "required" and forced != "none"):
+        fields["tool_choice"] = choice
+    elif choice is not None and forced == "named":
+        fields["tool_choice"] = {"type": "function", "function": {"name": choice}}
+    elif choice is not None and forced == "required":
+        fields["tool_choice"] = "required"
+    if profile.parallel_tool_calls is not None:
+        fields["parallel_tool_calls"] = profile.parallel_tool_calls
+    return fields
+
+
+def response_format(schema: JsonObject, profile: Profile) -> JsonObject | None:
+    """Ask for JSON of a schema, as far as the endpoint takes that."""
+    match profile.response_format:
+        case "json_schema":
+            sent, strict, _ = schema_to_send(schema, profile, reply=True)
+            asked: JsonObject = {"name": "reply", "schema": sent}
+            if strict:
+                asked["strict"] = True
+            return {"type": "json_schema", "json_schema": asked}
+        case "json_object":
+            return {"type": "json_object"}
+        case "none":
+            return None

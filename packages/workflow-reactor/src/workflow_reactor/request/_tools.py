@@ -1,0 +1,138 @@
+"""Tools as the model sees them and as the engine runs them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import msgspec
+
+from workflow_protocol import Effect, Fault, JsonObject, SchemaMismatch, ThreadContext
+from workflow_reactor._errors import ToolNameError, ToolSchemaError
+from workflow_reactor._messages import ToolCall
+from workflow_reactor._provider import Profile
+from workflow_reactor.request._tool_schema import schema_to_send
+from workflow_reactor.schemas._absent_keys import without_absent
+from workflow_reactor.schemas._check import BadJsonSchema, Check, compile_check
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDefinition:
+    """A tool's name, what it does, its parameters, and what running it twice would mean.
+
+    Raises:
+        ToolNameError: providers take no such name.
+        ToolSchemaError: the parameters are no JSON Schema of an object.
+    """
+
+    name: str
+    """Letters, digits, `_` and `-`, at most 64: what both OpenAI and Anthropic take."""
+    description: str
+    parameters: JsonObject
+    """JSON Schema of the arguments, of any draft; the root is an object."""
+    effect: Effect = Effect.UNSAFE
+    """Unless it says otherwise, a tool must not run twice."""
+    timeout_s: float | None = 300.0
+    """Seconds that one call may take; `None` for no limit."""
+    ask_if_unknown: bool = False
+    """Where a crash leaves the outcome of a call unknown, a person says whether it runs again;
+    otherwise the model is told to check."""
+    pollable: bool = False
+    """The same call with the same result is normal: no sign of going in circles."""
+    max_result_chars: int | None = None
+    """The most that a result has; `None` where it may be of any length."""
+    validated: bool = False
+    """The handler checks the arguments itself, so they aren't checked before it."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ToolNameError(self.name)
+        if self.parameters.get("type") != "object":
+            raise ToolSchemaError(self.name, 'its root must have `"type": "object"`')
+        if not self.validated:
+            _ = self._check
+
+    @cached_property
+    def json(self) -> bytes:
+        """The tool as a request carries it to an endpoint that takes any schema."""
+        return self.sent(Profile())
+
+    def sent(self, profile: Profile) -> bytes:
+        """The tool as a request carries it to an endpoint of this kind, encoded once."""
+        kind = profile.strict_schemas, profile.refs
+        if kind not in self._sent:
+            schema, strict, _ = schema_to_send(self.parameters, profile)
+            function: JsonObject = {
+                "name": self.name,
+                "description": self.description,
+                "parameters": schema,
+            }
+            if strict:
+                function["strict"] = True
+            self._sent[kind] = _encode({"type": "function", "function": function})
+        return self._sent[kind]
+
+    def receive(self, call: ToolCall) -> ToolCall:
+        """A call of this tool as its handler gets it: without nulls for absent keys, and checked.
+
+        Where the arguments don't fit the parameters, the call's `fault` has a line for each
+        misfit; such a call is never executed.
+        """
+        if call.fault:
+            return call
+        arguments = without_absent(self.parameters, call.arguments)
+        if arguments is not call.arguments:
+            call = replace(call, arguments=arguments)
+        if self.validated:
+            return call
+        return self._checked(call)
+
+    def receive_strictly(self, call: ToolCall) -> ToolCall:
+        """As `receive`, but checked by the schema where the handler checks as well.
+
+        For who judges the arguments before the handler, which may read them less strictly.
+        """
+        received = self.receive(call)
+        return received if received.fault or not self.validated else self._checked(received)
+
+    def _checked(self, call: ToolCall) -> ToolCall:
+        faults = self._check(msgspec.json.decode(call.arguments))
+        return replace(call, fault=_words(faults)) if faults else call
+
+    @cached_property
+    def _sent(self) -> dict[tuple[bool, bool], bytes]:
+        return {}
+
+    @cached_property
+    def _check(self) -> Check:
+        try:
+            return _compiled(_encode(self.parameters))
+        except BadJsonSchema as error:
+            raise ToolSchemaError(self.name, str(error)) from error
+        except TypeError as error:
+            raise ToolSchemaError(self.name, f"it isn't made of JSON values: {error}") from error
+
+
+@lru_cache(maxsize=512)
+def _compiled(parameters: bytes) -> Check:
+    return compile_check(msgspec.json.decode(parameters))
+
+
+def _words(faults: list[Fault]) -> str:
+    return f"the arguments don't fit the tool's parameters:\n{SchemaMismatch(faults)}"
+
+
+class ToolHandler(Protocol):
+    """Runs a call of any of the tools it was given with."""
+
+    async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
+        """Return the result for the model.
+
+        An exception is told to the model as this call's result, and the loop goes on.
+        """
+        ...

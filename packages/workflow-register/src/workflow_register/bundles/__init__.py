@@ -1,0 +1,1 @@
+"""Bundles: packing an entry script with its modules, checking and importing them."""

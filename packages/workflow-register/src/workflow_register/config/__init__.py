@@ -1,0 +1,1 @@
+"""`workflow.yaml`: its types, checking, reading and editing."""

@@ -1,0 +1,190 @@
+"""From what a YAML file holds to a `Config`, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
+
+import pydantic
+
+from workflow_register._nearest import choices, nearest
+from workflow_register.config._config import (
+    DEFAULT_SCENE,
+    OPENAI_KIND,
+    REFERENCE,
+    Config,
+    Limits,
+    ModelPrice,
+    ProfileOverrides,
+    ProviderConfig,
+    SupervisorConfig,
+)
+
+Place = tuple[str | int, ...]
+Tree = dict[str, Any]
+
+_PROVIDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+_adapter = pydantic.TypeAdapter(Config)
+
+
+class Misfit(NamedTuple):
+    """A fault before it is known in which file and line it is."""
+
+    place: Place
+    message: str
+
+
+def check_config(tree: Tree) -> Config | list[Misfit]:
+    """Read a configuration from plain data; `None` for a known key is as if it weren't there."""
+    present = _present(tree)
+    misfits: list[Misfit] = []
+    config: Config | None = None
+    try:
+        config = _adapter.validate_python(present)
+    except pydantic.ValidationError as error:
+        misfits += [_misfit(each["type"], each["loc"], each["msg"]) for each in error.errors()]
+    misfits += _provider_misfits(_mapping(present.get("providers")))
+    models, providers = _mapping(present.get("models")), _mapping(present.get("providers"))
+    misfits += _model_misfits(models, providers)
+    misfits += _supervisor_misfits(_mapping(present.get("supervisor")), models, providers)
+    if config is None or misfits:
+        return list(dict.fromkeys(misfits))
+    return config
+
+
+def _fields_at(place: Place) -> Mapping[str, dataclasses.Field[Any]]:
+    """The fields that may stand at a place; none where keys are free."""
+    match place:
+        case ():
+            owner = Config
+        case ("providers", _):
+            owner = ProviderConfig
+        case ("providers", _, "profile"):
+            owner = ProfileOverrides
+        case ("limits",):
+            owner = Limits
+        case ("limits", "prices", _):
+            owner = ModelPrice
+        case ("supervisor",):
+            owner = SupervisorConfig
+        case _:
+            return {}
+    return {field.name: field for field in dataclasses.fields(owner)}
+
+
+def _present(tree: Tree, place: Place = ()) -> Tree:
+    """Drop the known keys that have no value, as a file has them whose lines are commented out."""
+    fields = _fields_at(place)
+    present: Tree = {}
+    for key, value in tree.items():
+        here = (*place, key)
+        if value is None and (place == ("models",) or key in fields):
+            continue
+        if value is None and place == ("providers",):
+            value = cast("Tree", {})
+        if isinstance(value, dict) and here[-1] != "extra_body":
+            value = _present(cast("Tree", value), here)
+        present[key] = value
+    return present
+
+
+def _misfit(kind: str, place: Place, message: str) -> Misfit:
+    if kind == "unexpected_keyword_argument":
+        known = _fields_at(place[:-1])
+        return Misfit(place, f"unknown key; {choices(str(place[-1]), known)}")
+    if kind == "missing":
+        message = "it is missing; add it"
+    if kind in {"dataclass_type", "dict_type"}:
+        message = "should be a mapping: indented lines of `key: value`"
+    field = _fields_at(place[:-1]).get(str(place[-1])) if place else None
+    purpose = f" ({field.metadata['description']})" if field is not None else ""
+    return Misfit(place, message.replace("Input should", "should", 1) + purpose)
+
+
+def _provider_misfits(providers: Tree) -> Iterator[Misfit]:
+    for name, value in providers.items():
+        place = ("providers", name)
+        if not _PROVIDER_NAME.fullmatch(name):
+            yield Misfit(place, "a provider's name has letters, digits, '.', '_' and '-' only")
+        if not isinstance(value, dict):
+            continue
+        provider = cast("Tree", value)
+        kind = provider.get("kind", OPENAI_KIND)
+        check = _endpoint_misfits if kind == OPENAI_KIND else _plugin_misfits
+        for key, message in check(provider):
+            yield Misfit((*place, key), message)
+
+
+def _endpoint_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
+    base_url = provider.get("base_url")
+    unknown = provider.keys() - _fields_at(("providers", ""))
+    if base_url is None and not nearest("base_url", unknown):
+        yield "base_url", "it is missing; write `base_url: https://host/v1`"
+    elif isinstance(base_url, str) and (message := _url_fault(base_url)):
+        yield "base_url", message
+    api_key = provider.get("api_key")
+    if isinstance(api_key, str) and "$" in api_key and not REFERENCE.fullmatch(api_key):
+        yield "api_key", "a reference is the whole value and looks like ${OPENAI_API_KEY}"
+
+
+def _plugin_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
+    for key in ("base_url", "api_key"):
+        if key in provider:
+            yield (
+                key,
+                f"a provider of kind {provider['kind']!r} finds its endpoint itself; "
+                f"remove {key}, or the kind",
+            )
+
+
+def _url_fault(base_url: str) -> str | None:
+    try:
+        parts = urlsplit(base_url)
+        port_is_right = parts.port != 0
+    except ValueError:
+        return "should be an http(s) URL such as https://host/v1"
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not port_is_right:
+        return "should be an http(s) URL such as https://host/v1"
+    if parts.username or parts.password:
+        return "has a user or password in it; put the key into api_key instead"
+    if parts.path.rstrip("/").endswith("/chat/completions"):
+        return "should end before /chat/completions"
+    return None
+
+
+def _model_misfits(models: Tree, providers: Tree) -> Iterator[Misfit]:
+    for scene, value in models.items():
+        if not isinstance(value, str):
+            continue
+        if fault := _target_fault(value, scene, providers):
+            yield Misfit(("models", scene), fault)
+
+
+def _supervisor_misfits(supervisor: Tree, models: Tree, providers: Tree) -> Iterator[Misfit]:
+    model = supervisor.get("model", DEFAULT_SCENE)
+    if not isinstance(model, str) or model == DEFAULT_SCENE or model in models:
+        return
+    if "/" in model:
+        fault = _target_fault(model, "model", providers)
+    else:
+        fault = f"no scene and no PROVIDER/MODEL is {model!r}; {choices(model, models)}"
+    if fault:
+        yield Misfit(("supervisor", "model"), fault)
+
+
+def _target_fault(target: str, key: str, providers: Tree) -> str | None:
+    """What is wrong with a `provider/model` that is the value of a key."""
+    provider, _, model = target.partition("/")
+    if provider not in providers:
+        return f"no provider is called {provider!r}; {choices(provider, providers)}"
+    if not model and _mapping(providers[provider]).get("kind", OPENAI_KIND) == OPENAI_KIND:
+        return f"no model is named; write `{key}: {provider}/MODEL`"
+    return None
+
+
+def _mapping(value: object) -> Tree:
+    return cast("Tree", value) if isinstance(value, dict) else {}

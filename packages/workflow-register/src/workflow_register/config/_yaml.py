@@ -1,0 +1,160 @@
+"""YAML to a `Config`, with the line of each fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarbool import ScalarBoolean
+
+from workflow_register._errors import ConfigError, ConfigFault, file_error
+from workflow_register.config._check import Misfit, Place, check_config
+from workflow_register.config._config import Config
+
+MAX_VALUES = 20_000
+
+
+def parse_config(path: Path, text: str) -> Config:
+    """Read the text of a configuration; `path` is for the errors.
+
+    Raises:
+        ConfigError: everything that is wrong with it.
+    """
+    return _check(path, parse_yaml(path, text))
+
+
+def round_trip() -> YAML:
+    """Make a parser and writer that keep comments, order and quotes."""
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    return yaml
+
+
+def parse_yaml(path: Path, text: str) -> object:
+    """Parse text to what `round_trip` can write again.
+
+    Raises:
+        ConfigError: it isn't YAML, or far too much; the message has not a word of it, since it may
+            hold a key.
+    """
+    try:
+        document: object = cast("Any", round_trip()).load(text)
+    except MarkedYAMLError as error:
+        line, problem = _marked(error)
+        fault = file_error(path, _syntax_message(problem, text, line), line)
+    except (YAMLError, ValueError, RecursionError) as error:
+        fault = file_error(path, f"it is not YAML ({type(error).__name__})")
+    else:
+        if _size(document, {}) <= MAX_VALUES:
+            return document
+        fault = file_error(path, f"it has more than {MAX_VALUES:,} values; is it the right file?")
+    raise fault  # without its cause, whose text quotes the file, and so perhaps a key
+
+
+def _marked(error: Any) -> tuple[int | None, str]:
+    mark = error.problem_mark or error.context_mark
+    return None if mark is None else mark.line + 1, str(error.problem or error.context or "")
+
+
+def _syntax_message(problem: str, text: str, line: int | None) -> str:
+    """Say what is wrong without a word of the file, which may hold a key in clear."""
+    shown = "".join(text.split("\n")[line - 1 : line]) if line else ""
+    if problem.startswith("found duplicate key"):
+        return "this key is there twice; keep one"
+    if "${" in shown and "{" in shown.partition("${")[0]:
+        return 'within { } a reference needs quotes: "${NAME}"'
+    if "\t" in shown[: len(shown) - len(shown.lstrip())]:
+        return "indent with spaces, not tabs"
+    words = problem.split("'")
+    if any(len(word) > 1 and not word.startswith("<") for word in words[1::2]):
+        problem = words[0].strip()
+    return f"not YAML: {problem or 'unreadable'}"
+
+
+def _check(path: Path, document: object) -> Config:
+    if document is None:
+        return Config()
+    if not isinstance(document, CommentedMap):
+        raise file_error(path, "it should hold keys such as `providers:` and `models:`", 1)
+    misfits = dict(_unplain(document))
+    result = check_config(plain(document))
+    if isinstance(result, Config):
+        if not misfits:
+            return result
+    else:
+        misfits = {**dict(result), **misfits}
+    found = [
+        ConfigFault(path, _line(document, place), ".".join(map(str, place)), message)
+        for place, message in misfits.items()
+    ]
+    raise ConfigError(sorted(found, key=lambda fault: (fault.line or 0, fault.key)))
+
+
+def _children(node: object) -> list[tuple[object, object]] | None:
+    """The keys and values of a mapping or a list, or `None` for a single value."""
+    if isinstance(node, CommentedMap):
+        return list(cast("dict[object, object]", node).items())
+    if isinstance(node, CommentedSeq):
+        return list(enumerate(cast("list[object]", node)))
+    return None
+
+
+def _size(node: object, known: dict[int, int]) -> int:
+    """How many values there are when aliases are followed, counted without following them twice."""
+    children = _children(node)
+    if children is None:
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MAX_VALUES + 1
+        known[id(node)] = 1 + sum(_size(child, known) for _, child in children)
+    return known[id(node)]
+
+
+def _unplain(node: object, place: Place = ()) -> Iterator[Misfit]:
+    """What YAML can say and a configuration can't: dates, tags, keys that aren't text."""
+    children = _children(node)
+    if children is None:
+        if not isinstance(node, str | int | float | bool | None):
+            yield Misfit(place, "should be text, a number, true or false; put it in quotes")
+        return
+    for key, value in children:
+        if isinstance(node, CommentedMap) and not isinstance(key, str):
+            yield Misfit((*place, str(key)), "a key should be text; put it in quotes")
+        yield from _unplain(value, (*place, key if isinstance(key, int) else str(key)))
+
+
+def plain(node: object) -> Any:
+    """What a document says, without how it is written."""
+    children = _children(node)
+    if isinstance(node, CommentedMap):
+        return {str(key): plain(value) for key, value in children or ()}
+    if children is not None:
+        return [plain(value) for _, value in children]
+    if isinstance(node, ScalarBoolean):  # an int to Python
+        return bool(node)
+    for kind in (bool, int, float, str):
+        if isinstance(node, kind):
+            return kind(node)
+    return None
+
+
+def _line(document: object, place: Place) -> int | None:
+    """The line of a place, or of the nearest thing around it that is in the file."""
+    line: int | None = None
+    node = document
+    for step in place:
+        found = [each for each in _children(node) or () if str(each[0]) == str(step)]
+        if not found:
+            break
+        key, below = found[0]
+        with suppress(KeyError, TypeError):  # a merged key has no line here
+            lines = cast("Any", node).lc
+            line = int((lines.key if isinstance(node, CommentedMap) else lines.item)(key)[0]) + 1
+        node = below
+    return line

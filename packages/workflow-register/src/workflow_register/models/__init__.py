@@ -1,0 +1,1 @@
+"""Models as `workflow.yaml` names them, opened when a role uses one."""
