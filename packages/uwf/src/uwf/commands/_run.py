@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import cast
 
@@ -148,8 +148,6 @@ async def _explain(
 def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]]) -> int:
     home = find_home()
     settings = engine_settings(home)
-    for name in ("workflow_execute", "workflow_agent_react"):
-        logging.getLogger(name).addHandler(_Logged(output))
 
     async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
         async with open_store(store_path(home)) as store, keep_providers_open():
@@ -170,6 +168,7 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     # Standard output is for our own data, not for what an entry and its roles print.
     with (
         contextlib.redirect_stdout(sys.stderr),
+        _show_warnings(output),
         watching(sys.stderr, live=not output.json) as view,
     ):
 
@@ -203,8 +202,22 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     return result.return_code
 
 
-class _Logged(logging.Handler):
-    """Tells what the engine logs, such as a supervisor that failed, in a line without traceback."""
+@contextlib.contextmanager
+def _show_warnings(output: Output) -> Generator[None]:
+    """Show what the engine and the agents log while the block runs."""
+    handler = _LineHandler(output)
+    loggers = [logging.getLogger(name) for name in ("workflow_execute", "workflow_agent_react")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+class _LineHandler(logging.Handler):
+    """Prints a log record, such as a supervisor that failed, as one line without a traceback."""
 
     def __init__(self, output: Output) -> None:
         super().__init__()

@@ -1,9 +1,6 @@
 """`uwf doctor`: what a person sees of an endpoint's abilities, and what is kept of them."""
 
 import json
-import os
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +11,7 @@ from workflow_local_model import CATALOGUE, DEFAULT_MODEL, is_present
 from workflow_reactor.testing import Reply, Request, Wire, function, http, loopback_server, say
 from workflow_register import ProfileOverrides, load_config
 
-
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-async def uwf(home: Path, *words: str, **variables: str) -> Done:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "UWF_HOME"))}
-    done = await anyio.run_process(
-        [sys.executable, "-m", "uwf", *words],
-        check=False,
-        env={**kept, "UWF_HOME": str(home), **variables},
-    )
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+from ..cli import Cli
 
 
 def configure(home: Path, base_url: str, more: str = "") -> Path:
@@ -66,11 +48,11 @@ def script(reply: Any) -> list[Reply | Wire]:
     return [reply] * 40
 
 
-async def test_each_question_is_a_line_and_the_profile_is_shown(tmp_path: Path) -> None:
+async def test_each_question_is_a_line_and_the_profile_is_shown(uwf: Cli) -> None:
     async with loopback_server(script(lax)) as server:
-        path = configure(tmp_path, f"http://127.0.0.1:{server.port}/v1")
+        path = configure(uwf.home, f"http://127.0.0.1:{server.port}/v1")
         before = await anyio.Path(path).read_text("utf-8")
-        done = await uwf(tmp_path, "doctor")
+        done = await uwf("doctor")
 
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -93,19 +75,19 @@ async def test_each_question_is_a_line_and_the_profile_is_shown(tmp_path: Path) 
 
 @pytest.mark.parametrize("target", ["box", "box/small"])
 async def test_the_profile_is_written_where_it_is_asked_for_and_the_rest_stays(
-    tmp_path: Path, target: str
+    uwf: Cli, target: str
 ) -> None:
     async with loopback_server(script(lax)) as server:
         more = "    profile:\n      max_tokens: 100     # enough\n      stop: true\n"
-        path = configure(tmp_path, f"http://127.0.0.1:{server.port}/v1", more)
-        done = await uwf(tmp_path, "doctor", target, "--write")
+        path = configure(uwf.home, f"http://127.0.0.1:{server.port}/v1", more)
+        done = await uwf("doctor", target, "--write")
 
     assert done.code == 0, done.err
     assert f"{path}: providers.box.profile is written" in done.err
     text = await anyio.Path(path).read_text("utf-8")
     assert text.startswith("# mine\n")
     assert "max_tokens: 100     # enough\n" in text
-    assert load_config(tmp_path).providers["box"].profile == ProfileOverrides(
+    assert load_config(uwf.home).providers["box"].profile == ProfileOverrides(
         dialect="native",
         response_format="none",
         strict_schemas=False,
@@ -119,14 +101,14 @@ async def test_the_profile_is_written_where_it_is_asked_for_and_the_rest_stays(
     assert all(json.loads(body).get("max_tokens", 0) <= 100 for body in server.bodies)
 
 
-async def test_json_has_a_line_for_each_question_and_one_for_the_profile(tmp_path: Path) -> None:
+async def test_json_has_a_line_for_each_question_and_one_for_the_profile(uwf: Cli) -> None:
     async with loopback_server(script(lax)) as server:
         base_url = f"http://127.0.0.1:{server.port}/v1"
-        configure(tmp_path, base_url)
-        done = await uwf(tmp_path, "doctor", "review", "--json")
+        configure(uwf.home, base_url)
+        done = await uwf("doctor", "review", "--json")
 
     assert done.code == 0, done.err
-    *findings, last = [json.loads(line) for line in done.out.splitlines()]
+    *findings, last = done.lines
     assert len(findings) == 28
     assert findings[0].pop("elapsed_ms") >= 0
     assert findings[0] == {
@@ -148,11 +130,11 @@ async def test_json_has_a_line_for_each_question_and_one_for_the_profile(tmp_pat
     ],
     ids=["key", "page", "closed"],
 )
-async def test_a_broken_endpoint_is_told_and_fails(tmp_path: Path, reply: Wire, words: str) -> None:
+async def test_a_broken_endpoint_is_told_and_fails(uwf: Cli, reply: Wire, words: str) -> None:
     async with loopback_server(script(reply)) as server:
-        path = configure(tmp_path, f"http://127.0.0.1:{server.port}/v1")
+        path = configure(uwf.home, f"http://127.0.0.1:{server.port}/v1")
         before = await anyio.Path(path).read_text("utf-8")
-        done = await uwf(tmp_path, "doctor", "--write", "--timeout", "30")
+        done = await uwf("doctor", "--write", "--timeout", "30")
 
     assert done.code == 1
     (line,) = done.out.splitlines()
@@ -161,20 +143,20 @@ async def test_a_broken_endpoint_is_told_and_fails(tmp_path: Path, reply: Wire, 
     assert await anyio.Path(path).read_text("utf-8") == before
 
 
-async def test_what_can_t_be_asked_says_what_to_do(tmp_path: Path) -> None:
-    configure(tmp_path, "http://127.0.0.1:9/v1", "    api_key: ${DOCTOR_KEY}\n")
+async def test_what_can_t_be_asked_says_what_to_do(uwf: Cli) -> None:
+    configure(uwf.home, "http://127.0.0.1:9/v1", "    api_key: ${DOCTOR_KEY}\n")
 
-    unused = await uwf(tmp_path, "doctor", "spare")
+    unused = await uwf("doctor", "spare")
     assert unused.code == 2
     assert "no scene uses the provider 'spare'" in unused.err
-    keyless = await uwf(tmp_path, "doctor")
+    keyless = await uwf("doctor")
     assert keyless.code == 1
     assert "DOCTOR_KEY is not set" in keyless.err
-    nothing = await uwf(tmp_path / "empty", "doctor")
+    empty = Cli(uwf.home / "empty", uwf.folder)
+    nothing = await empty("doctor")
     assert nothing.code == 1
     assert "run `uwf setup`" in nothing.err
-    unwritable = await uwf(
-        tmp_path / "empty",
+    unwritable = await empty(
         "doctor",
         "--write",
         OPENAI_API_KEY="sk-x",
@@ -183,7 +165,7 @@ async def test_what_can_t_be_asked_says_what_to_do(tmp_path: Path) -> None:
     )
     assert unwritable.code == 2
     assert "comes from the environment" in unwritable.err
-    misspelt = await uwf(tmp_path, "doctor", "bxo")
+    misspelt = await uwf("doctor", "bxo")
     assert misspelt.code == 2
     assert "no scene and no provider is called 'bxo'; did you mean 'box'?" in misspelt.err
 
@@ -194,18 +176,18 @@ async def test_what_can_t_be_asked_says_what_to_do(tmp_path: Path) -> None:
     not is_present(CATALOGUE[DEFAULT_MODEL]),
     reason=f"the weights are absent; `uv run uwf model pull {DEFAULT_MODEL}` enables it",
 )
-async def test_the_embedded_model_s_server_is_examined(tmp_path: Path) -> None:
-    assert (await uwf(tmp_path, "setup", "--local")).code == 0
-    done = await uwf(tmp_path, "doctor", "--write", "--json")
+async def test_the_embedded_model_s_server_is_examined(uwf: Cli) -> None:
+    assert (await uwf.process("setup", "--local")).code == 0
+    done = await uwf.process("doctor", "--write", "--json")
 
     assert done.code == 0, done.err
-    *findings, last = [json.loads(line) for line in done.out.splitlines()]
+    *findings, last = done.lines
     answers = {each["probe"]: each["answer"] for each in findings}
     always = ("chat", "usage", "max_tokens", "stop", "json_schema", "json_schema_union")
     assert {name: answers[name] for name in always} == dict.fromkeys(always, "yes")
     assert answers["tool_named"] != "yes"  # the engine takes it for `auto`
     assert answers["tool_strict_checked"] == "no"
-    written = load_config(tmp_path).providers["local"].profile
+    written = load_config(uwf.home).providers["local"].profile
     assert (written.response_format, written.union_at_root) == ("json_schema", True)
     for name, value in last["profile"].items():
         assert getattr(written, name) == value

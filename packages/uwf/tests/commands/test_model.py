@@ -6,7 +6,6 @@ import pty
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import anyio
 import httpx
@@ -15,6 +14,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from uwf.commands._model import Bar
 from workflow_local_model import CATALOGUE, DEFAULT_MODEL, Phase, PullProgress, is_present
+
+from ..cli import COMMAND, Cli, example
 
 MODEL = CATALOGUE[DEFAULT_MODEL]
 
@@ -59,20 +60,18 @@ def test_a_pull_on_a_terminal_is_one_line_with_size_and_rate() -> None:
     assert text.count("\n") == 1
 
 
-def home(tmp_path: Path) -> dict[str, str]:
-    """An environment where nothing is configured and no model is present."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "UWF_"))}
-    return {**kept, "UWF_HOME": str(tmp_path / "home"), "UWF_MODELS": str(tmp_path / "models")}
+@pytest.fixture
+def bare(uwf: Cli) -> Cli:
+    """The command where nothing is configured and no model is present."""
+    return Cli(uwf.home, uwf.folder, models=uwf.home / "models")
 
 
 @pytest.mark.parametrize("reply", [b"n\n", b"\x04", b"\xff\n"], ids=["no", "end", "nonsense"])
-def test_on_a_terminal_a_download_is_asked_for_and_may_be_declined(
-    tmp_path: Path, reply: bytes
-) -> None:
+def test_on_a_terminal_a_download_is_asked_for_and_may_be_declined(bare: Cli, reply: bytes) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "uwf", "quickstart"]
+    command = [*COMMAND, "quickstart"]
     with subprocess.Popen(
-        command, env=home(tmp_path), cwd=tmp_path, stdin=theirs, stderr=subprocess.PIPE
+        command, env=bare.environment, cwd=bare.folder, stdin=theirs, stderr=subprocess.PIPE
     ) as process:
         os.close(theirs)
         os.write(ours, reply)
@@ -84,44 +83,37 @@ def test_on_a_terminal_a_download_is_asked_for_and_may_be_declined(
     assert "Traceback" not in words
     assert "Fetch the embedded one" in words
     assert "uwf setup --base-url" in words
-    assert not (tmp_path / "models").exists()
+    assert not (bare.home / "models").exists()
 
 
-async def test_a_quickstart_with_closed_input_asks_nothing(tmp_path: Path) -> None:
-    (tmp_path / "models").write_text("no folder, so that nothing is fetched")
-    command = f"{sys.executable} -m uwf quickstart <&-"
-    done = await anyio.run_process(["sh", "-c", command], env=home(tmp_path), check=False)
+async def test_a_quickstart_with_closed_input_asks_nothing(bare: Cli) -> None:
+    bare.home.mkdir()
+    (bare.home / "models").write_text("no folder, so that nothing is fetched")
+    done = await bare.shell("$UWF quickstart <&-")
 
-    assert done.returncode == 1
-    assert f"$ uwf model pull {DEFAULT_MODEL}" in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
+    assert done.code == 1
+    assert f"$ uwf model pull {DEFAULT_MODEL}" in done.err
+    assert "Traceback" not in done.err
 
 
 async def test_a_quickstart_without_the_package_of_the_embedded_model_says_so(
-    tmp_path: Path,
+    bare: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = home(tmp_path)
-    await anyio.run_process([sys.executable, "-m", "uwf", "setup", "--local"], env=env)
-    script = (
-        "import sys; sys.modules['workflow_local_model'] = None; from uwf import main; "
-        "sys.exit(main(['quickstart']))"
-    )
-    done = await anyio.run_process([sys.executable, "-c", script], env=env, check=False)
+    assert (await bare("setup", "--local")).code == 0
+    monkeypatch.setitem(sys.modules, "workflow_local_model", None)
+    done = await bare("quickstart")
 
-    assert done.returncode == 2
-    assert "uv pip install 'uwf[local]'" in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
+    assert done.code == 2
+    assert "uv pip install 'uwf[local]'" in done.err
+    assert "Traceback" not in done.err
 
 
-async def test_a_run_without_the_weights_says_how_to_get_them(tmp_path: Path) -> None:
-    greet = Path(__file__).parent.parent / "src" / "uwf" / "examples" / "greet.py"
-    env = home(tmp_path)
-    await anyio.run_process([sys.executable, "-m", "uwf", "setup", "--local"], env=env)
-    command = [sys.executable, "-m", "uwf", "run", str(greet), "Greet Ada."]
-    done = await anyio.run_process(command, env=env, check=False)
+async def test_a_run_without_the_weights_says_how_to_get_them(bare: Cli) -> None:
+    assert (await bare("setup", "--local")).code == 0
+    done = await bare("run", example("greet"), "Greet Ada.")
 
-    assert done.returncode == 1
-    assert f"uwf model pull {DEFAULT_MODEL}" in done.stderr.decode()
+    assert done.code == 1
+    assert f"uwf model pull {DEFAULT_MODEL}" in done.err
 
 
 @pytest.mark.model

@@ -1,0 +1,137 @@
+"""`uwf thread`: what can be done with a thread that exists, from any process."""
+
+import json
+
+from workflow_reactor.testing import call
+
+from ..cli import Cli
+from ..entries import AGENT, ASKING, NESTED
+
+
+async def test_a_request_is_printed_as_it_was_sent_and_a_replay_needs_no_model(uwf: Cli) -> None:
+    uwf.write("a.txt", "hello\n")
+    entry = uwf.write("agent.py", AGENT)
+    replies = [
+        call("read_file", path="a.txt"),
+        call("resolve", value="read"),
+        call("resolve", value="summed"),
+    ]
+    async with uwf.scripted(replies) as server:
+        assert (await uwf("run", entry, "Read ä.")).code == 0
+    sent = server.bodies
+
+    replayed = await uwf("thread", "replay", "latest")
+    assert replayed.out == (
+        "the same again: 2 steps, 4 recorded results, 3 requests byte for byte\n"
+    )
+    for number, body in enumerate(sent, 1):
+        printed = await uwf("thread", "request", "latest", number)
+        assert printed.out.encode() == body
+    (data,) = (await uwf("thread", "request", "latest", 2, "--json")).lines
+    assert (data["step"], data["key"]) == (0, "llm/1")
+    none = await uwf("thread", "request", "latest", 4)
+    assert (none.code, "has 3 requests" in none.err) == (2, True)
+
+
+async def test_a_fork_goes_on_from_a_step_with_another_task(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    async with uwf.scripted([call("resolve", value="one"), call("resolve", value="two")]):
+        await uwf("run", entry, "First task.")
+    forked = await uwf("thread", "fork", "latest", "--at-step", "1", "--prompt", "Second task.")
+    assert forked.code == 0
+    fork_id = forked.out.strip()
+
+    async with uwf.scripted([call("resolve", value="three")]) as server:
+        resumed = await uwf("thread", "resume", fork_id)
+    assert json.loads(resumed.out) == "three"
+    assert "Second task." in server.bodies[0].decode()
+    (data,) = (await uwf("thread", "show", fork_id, "--json")).lines
+    assert [step["value"] for step in data["steps"]] == ["one", "three"]
+    assert (data["prompt"], data["origin"] is not None) == ("Second task.", True)
+    rows = (await uwf("thread", "list", "--json")).lines
+    assert [(row["steps"], row["state"]) for row in rows] == [(2, "completed")] * 2
+    wrong = await uwf("thread", "fork", fork_id, "--at-step", "9")
+    assert (wrong.code, "has 2 steps" in wrong.err) == (1, True)
+
+
+async def test_threads_that_do_not_exist_are_told(uwf: Cli) -> None:
+    for words in (["pause"], ["cancel"], ["fork"], ["replay"], ["answer", "--deny"]):
+        done = await uwf("thread", words[0], "01NONE", *words[1:])
+        assert (done.code, "there is no thread" in done.err) == (1, True)
+    unnamed = await uwf("thread", "answer", "01NONE")
+    assert (unnamed.code, "--approve" in unnamed.err) == (2, True)
+
+
+async def test_questions_are_shown_answered_once_in_any_order_and_the_thread_goes_on(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write("asking.py", ASKING)
+    ran = await uwf("run", entry, "x")
+    assert ran.code == 1
+    assert "uwf thread answer 01" in ran.err
+
+    shown = await uwf("show")
+    assert "question   build: May I build?" in shown.out
+    assert "question   push: May I push?\n           push --all" in shown.out
+    (data,) = (await uwf("show", "--json")).lines
+    assert [each["key"] for each in data["questions"]] == ["build", "push"]
+
+    several = await uwf("thread", "answer", "latest", "--approve")
+    assert (several.code, "it asks 'build', 'push'" in several.err) == (1, True)
+    denied = await uwf("thread", "answer", "latest", "push", "--deny", "--text", "not today")
+    assert (denied.code, denied.out) == (0, "denied\n")
+    again = await uwf("thread", "answer", "latest", "push", "--approve")
+    assert (again.code, "is answered already" in again.err) == (1, True)
+    assert (await uwf("thread", "answer", "latest", "--approve")).out == "approved\n"
+
+    resumed = await uwf("thread", "resume")
+    assert json.loads(resumed.out) == "build:True: push:False:not today"
+    assert "answer" in (await uwf("show", "--turns")).out
+
+
+async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_on(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write("nested.py", NESTED)
+    ran = await uwf("run", entry, "x")
+    (parent,) = (await uwf("show", "--json")).lines
+    (waiting,) = [
+        each
+        for each in (await uwf("thread", "list", "--json")).lines
+        if each["thread"] != parent["thread"]
+    ]
+    child = waiting["thread"]
+    assert (ran.code, parent["state"], waiting["state"]) == (1, "suspended", "suspended")
+    assert f"child thread {child} (develop) waits: Drop the table?" in ran.err
+    assert f"`uwf thread answer {child} --approve|--deny` answers" in ran.err
+    assert f"`uwf thread resume {parent['thread']}` goes on" in ran.err
+
+    answered = await uwf("thread", "answer", child, "--approve", "--text", "yes")
+    assert answered.err == f"`uwf thread resume {parent['thread']}` goes on\n"
+    resumed = await uwf("thread", "resume", "latest")
+    assert (resumed.code, json.loads(resumed.out)) == (0, "yes")
+    assert f"  child thread {child}\n" in (await uwf("show")).out
+    assert f"parent     {parent['thread']}\n" in (await uwf("show", child)).out
+    (data,) = (await uwf("show", "--json")).lines
+    assert [step["child_threads"] for step in data["steps"]] == [[child]]
+    for thread_id in (parent["thread"], child):
+        replayed = await uwf("thread", "replay", thread_id)
+        assert replayed.out.startswith("the same again: 1 step")
+
+
+async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
+    entry = uwf.write("nested.py", NESTED)
+    uwf.home.mkdir()
+    config = uwf.home / "workflow.yaml"
+    config.write_text("limits: {max_depth: 0}\n", encoding="utf-8")
+    too_deep = await uwf("run", entry, "x")
+    assert "the limit of 0 child threads" in too_deep.err
+    config.write_text("limits: {max_depth: 1}\n", encoding="utf-8")
+    assert (await uwf("thread", "resume")).code == 1
+    (data,) = (await uwf("show", "--json")).lines
+    listed = (await uwf("thread", "list", "--json")).lines
+    (child,) = [each["thread"] for each in listed if each["thread"] != data["thread"]]
+    await uwf("thread", "answer", child, "--approve", "--text", "yes")
+
+    assert json.loads((await uwf("thread", "resume", child)).out) == "yes"
+    assert json.loads((await uwf("thread", "resume")).out) == "yes"

@@ -1,0 +1,105 @@
+"""Limits, prices and the supervisor of `workflow.yaml`."""
+
+import json
+
+from workflow_reactor.testing import call, say
+
+from .cli import Cli
+from .entries import AGENT
+
+
+async def test_limits_of_the_configuration_suspend_and_raising_them_goes_on(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    replies = [call("list_files"), call("resolve", value="a"), call("resolve", value="b")]
+    async with uwf.scripted(replies):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        config.write_text(f"{plain}limits: {{max_rounds: 1}}\n", encoding="utf-8")
+        stopped = await uwf("run", entry, "Look.")
+        assert (stopped.code, "limit of 1 model calls" in stopped.err) == (1, True)
+        config.write_text(f"{plain}limits: {{max_tokens: 100}}\n", encoding="utf-8")
+        stopped = await uwf("thread", "resume")
+        assert (stopped.code, "limit of 100 tokens" in stopped.err) == (1, True)
+        prices = "prices: {scripted: {input: 1, output: 1}}"
+        config.write_text(f"{plain}limits: {{max_cost: 0.5, {prices}}}\n", encoding="utf-8")
+        assert json.loads((await uwf("thread", "resume")).out) == "b"
+
+
+async def test_a_supervisor_of_the_configuration_stops_a_thread_that_goes_in_circles(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write(
+        "agent.py", AGENT.replace("last: [Transition(END)]", "last: [Transition(role)]")
+    )
+    words = [call("resolve", value=word) for word in "abcd"]
+    go_on = call("resolve", decision="continue", reason="fine")
+    stop = call("resolve", decision="stop", reason="they repeat themselves")
+    async with uwf.scripted([*words[:2], go_on, *words[2:], call("read_step", number=4), stop]):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        watch = "supervisor: {every: 2, model: loopback/watcher, prompt: Stop at d.}\n"
+        prices = "limits: {prices: {watcher: {input: 1000, output: 0}}}\n"
+        config.write_text(f"{plain}{watch}{prices}", encoding="utf-8")
+        ran = await uwf("run", entry, "Talk.")
+    assert ran.code == 1
+    assert "completed (1): stopped by the supervisor: they repeat themselves" in ran.err
+
+    shown = await uwf("show", "--turns")
+    assert "state      completed (return code 1)" in shown.out
+    assert "summary    stopped by the supervisor: they repeat themselves" in shown.out
+    assert "tokens     70 in (0 cached), 35 out, 7 model calls" in shown.out
+    assert "cost       0.0300" in shown.out
+    assert "\nsupervisor\n    supervisor/4/llm/0" in shown.out
+    (data,) = (await uwf("show", "--json")).lines
+    assert (data["return_code"], len(data["steps"]), data["usage"]["calls"]) == (1, 4, 7)
+
+    replayed = await uwf("thread", "replay", "latest")
+    assert (replayed.code, replayed.out.startswith("the same again: 4 steps")) == (0, True)
+    resumed = await uwf("thread", "resume")
+    assert (resumed.code, "is completed; fork it" in resumed.err) == (1, True)
+
+
+async def test_a_resumed_thread_is_supervised_too(uwf: Cli) -> None:
+    entry = uwf.write(
+        "agent.py", AGENT.replace("last: [Transition(END)]", "last: [Transition(role)]")
+    )
+    stop = call("resolve", decision="stop", reason="enough")
+    async with uwf.scripted([call("resolve", value="a"), say(""), stop]) as server:
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        config.write_text(f"{plain}limits: {{max_steps: 1}}\n", encoding="utf-8")
+        assert (await uwf("run", entry, "Talk.")).code == 1
+        config.write_text(f"{plain}supervisor: {{every: 1}}\n", encoding="utf-8")
+        resumed = await uwf("thread", "resume")
+    assert "completed (1): stopped by the supervisor: enough" in resumed.err
+    assert {request["model"] for request in server.requests} == {"scripted"}
+
+
+async def test_a_supervisor_that_fails_is_told_in_a_line_and_stops_nothing(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    async with uwf.scripted([call("resolve", value="a"), call("resolve", value="b")]):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        other = "\n  other: {base_url: 'http://x/v1', api_key: '${NO_SUCH_KEY}'}\n"
+        plain = plain.replace("providers:\n", f"providers:{other}")
+        watch = "supervisor: {every: 1, model: other/m}\n"
+        config.write_text(f"{plain}{watch}", encoding="utf-8")
+        ran = await uwf("run", entry, "Talk.")
+    assert (ran.code, json.loads(ran.out)) == (0, "b")
+    assert "Traceback" not in ran.err
+    (line,) = (line for line in ran.err.splitlines() if "supervisor" in line)
+    assert line.startswith("uwf: the supervisor of thread 01")
+    assert "the environment variable NO_SUCH_KEY is not set" in line
+
+
+async def test_a_supervisor_that_cannot_be_is_refused_before_anything_runs(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    uwf.home.mkdir()
+    config = uwf.home / "workflow.yaml"
+    config.write_text("supervisor:\n  every: 2\n  model: cheap\n", encoding="utf-8")
+    ran = await uwf("run", entry, "Talk.")
+    assert ran.code == 1
+    assert ran.err == (
+        f"uwf: {config}:3: supervisor.model: no scene and no PROVIDER/MODEL is 'cheap'; "
+        "there is none yet\n"
+    )
