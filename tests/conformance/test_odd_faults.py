@@ -67,6 +67,8 @@ FAULTS = [
     Fault("200-no-choices", status(200, b'{"choices": []}')),
     Fault("200-stream", status(200, b'data: {"choices": []}\n\ndata: [DONE]\n\n')),
     Fault("204", status(204)),
+    Fault("429-upgrade-hint", status(429, error("Upgrade in billing", code="rate_limit_exceeded"))),
+    Fault("503-billing-service", status(503, error("the billing service is unavailable"))),
     # broken connections
     Fault("closed-at-once", Wire(then="close")),
     Fault("reset-at-once", Wire(then="reset")),
@@ -92,6 +94,9 @@ FAULTS = [
     Fault("400-google", status(400, b'[{"error": {"code": 400, "message": "no good", "status": "INVALID_ARGUMENT"}}]'), ProviderRefused, "no good (INVALID_ARGUMENT)"),
     Fault("400-string", status(400, b'{"error": "plain words"}'), ProviderRefused, "plain words"),
     Fault("422", status(422, error("x")), ProviderRefused, "answered 422"),
+    Fault("400-try-again", status(400, error("Remove s3Uri and try again")), ProviderRefused, "Remove s3Uri"),
+    Fault("400-timeout", status(400, error("Unknown parameter: 'timeout'")), ProviderRefused, "Unknown parameter"),
+    Fault("400-temporarily", status(400, error("temporarily unavailable")), ProviderRefused, "temporarily"),
     Fault("429-quota", status(429, error("pay", type="insufficient_quota")), ProviderRefused, "insufficient_quota"),
     Fault("501", status(501), ProviderRefused, "501"),
     Fault("301", status(301, location="https://elsewhere.test/v1?key=x"), ProviderRefused, "redirect to 'https://elsewhere.test/v1'; set base_url"),
@@ -104,6 +109,9 @@ FAULTS = [
     Fault("400-too-long", status(400, error("too long", code="context_length_exceeded")), ContentRefused, "too long"),
     Fault("400-filtered", status(400, error("no", code="content_filter")), ContentRefused, "content_filter"),
     Fault("413", status(413, HTML), ContentRefused, "413"),
+    Fault("400-vllm", status(400, error("You passed 9 input tokens, but the context length is only 8.")), ContentRefused, "max_result_chars"),
+    Fault("500-llamacpp", status(500, error("Context size has been exceeded.", type="server_error")), ContentRefused, "choose one that takes more"),
+    Fault("403-flagged", status(403, error("your input was flagged")), ContentRefused, "policy forbids"),
     # waits beyond the cap
     Fault("429-two-hours", status(429, retry_after="7200"), ProviderUnavailable, "it asks to wait 7200 s"),
 ]  # fmt: skip
@@ -144,6 +152,13 @@ DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
         (status(429, retry_after="Wed, 21 Oct 2015 07:28:03 GMT", date=DATE), 3, 3),
         (status(429, retry_after_ms="2500"), 2.5, 2.5),
         (status(429, b'{"error": {"details": [{"retryDelay": "4s"}]}}'), 4, 4),
+        (
+            status(
+                429, error("Upgrade in billing, or try again in 2s.", code="insufficient_quota")
+            ),
+            2,
+            2,
+        ),
         (status(503, retry_after="-1"), 0, 0.5),
         (status(503, retry_after="soon"), 0, 0.5),
         (status(503, retry_after=DATE), 0, 0.5),

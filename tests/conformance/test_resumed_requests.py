@@ -20,7 +20,7 @@ from workflow_protocol import (
     Transition,
     WorkflowDefinition,
 )
-from workflow_reactor import LlmProvider, Secret, ToolCall, ToolDefinition
+from workflow_reactor import ContentRefused, LlmProvider, Secret, ToolCall, ToolDefinition
 from workflow_reactor.testing import Wire, call, function, http, loopback_server, say
 
 RESOLVE = call("resolve", answer=42)
@@ -85,3 +85,54 @@ async def test_a_turn_is_not_taken_up_with_another_model(
 
     assert isinstance(second.error, JournalMismatch)
     assert len(server.bodies) == 2
+
+
+TOO_LONG = Wire(data=http(400, b'{"error": {"message": "prompt is too long: 9 > 8"}}'))
+
+
+async def test_what_was_too_long_is_not_sent_again_by_a_resume_that_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    replies = [call("ping"), TOO_LONG, RESOLVE]
+    async with loopback_server(replies, strict=True) as server, open_store(tmp_path / "s") as store:
+        first = await Engine(store).start(workflow(server.provider()), "Go.")
+        again = workflow(server.provider(api_key=Secret("another"), max_attempts=3, timeout_s=9))
+        second = await Engine(store).resume(again, first.thread_id)
+        third = await Engine(store).resume(again, first.thread_id)
+        requests = len(server.bodies)
+        fresh = await Engine(store).resume(again, first.thread_id, fresh=True)
+
+    assert requests == 2
+    for result in (first, second, third):
+        assert result.state == "failed"
+        assert isinstance(result.error, ContentRefused)
+        assert "prompt is too long: 9 > 8; the conversation is too long" in str(result.error)
+        assert "max_result_chars" in str(result.error)
+    for result in (second, third):
+        assert "refused before, and nothing has changed" in str(result.error)
+    assert fresh.value == Answer(42)
+
+
+@pytest.mark.parametrize("change", ["model", "base_url", "extra_body"])
+async def test_what_was_too_long_is_sent_to_another_model_or_place(
+    change: str, tmp_path: Path
+) -> None:
+    async with (
+        loopback_server([TOO_LONG, TOO_LONG]) as small,
+        loopback_server([RESOLVE]) as large,
+        open_store(tmp_path / "s") as store,
+    ):
+        other = {
+            "model": lambda: large.provider(base_url=small.provider().base_url, model="larger"),
+            "base_url": large.provider,
+            "extra_body": lambda: small.provider(extra_body={"context": "1m"}),
+        }[change]()
+        first = await Engine(store).start(workflow(small.provider()), "Go.")
+        second = await Engine(store).resume(workflow(other), first.thread_id)
+
+    assert isinstance(first.error, ContentRefused)
+    if change == "base_url":
+        assert second.value == Answer(42)
+    else:
+        assert "refused before" not in str(second.error)
+        assert len(small.bodies) == 2

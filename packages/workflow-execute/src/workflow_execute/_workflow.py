@@ -30,6 +30,7 @@ from workflow_protocol import (
     Usage,
     WorkflowDefinition,
     next_role,
+    recorded_result,
     schema_of,
 )
 
@@ -178,3 +179,6 @@ class _TurnJournal:
         elif isinstance(event, Replied):
             self.content = event.content
         await self.inner.note(event)
+
+    def recorded(self, key: str) -> bytes | None:
+        return recorded_result(self.inner, key)

@@ -29,8 +29,10 @@ from workflow_protocol._journal import (
     DirectJournal,
     Effect,
     Journal,
+    LastingJournal,
     Metered,
     Question,
+    recorded_result,
 )
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._schema import (
@@ -81,6 +83,7 @@ __all__ = [
     "Hash",
     "Journal",
     "JsonObject",
+    "LastingJournal",
     "Metered",
     "ModelReplied",
     "OutcomeUnknown",
@@ -114,5 +117,6 @@ __all__ = [
     "WorkflowError",
     "describe",
     "next_role",
+    "recorded_result",
     "schema_of",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -115,6 +115,20 @@ class Journal(Protocol):
     async def note(self, event: Event) -> None:
         """Tell observers what happens. Not recorded; repeated when the turn is repeated."""
         ...
+
+
+@runtime_checkable
+class LastingJournal(Protocol):
+    """A journal that keeps what earlier runs of the turn recorded. Not every journal does."""
+
+    def recorded(self, key: str) -> bytes | None:
+        """Give the result that is recorded under a key, encoded, without using it up."""
+        ...
+
+
+def recorded_result(journal: Journal, key: str) -> bytes | None:
+    """Look up what a journal has under a key; `None` where it has nothing, or keeps nothing."""
+    return journal.recorded(key) if isinstance(journal, LastingJournal) else None
 
 
 class DirectJournal:

@@ -8,7 +8,14 @@ from typing import TypeVar
 import msgspec
 
 from workflow_protocol._events import Event
-from workflow_protocol._journal import Answer, Effect, Journal, Metered, Question
+from workflow_protocol._journal import (
+    Answer,
+    Effect,
+    Journal,
+    Metered,
+    Question,
+    recorded_result,
+)
 
 T = TypeVar("T")
 
@@ -48,3 +55,7 @@ class ScopedJournal(msgspec.Struct, frozen=True):
     async def note(self, event: Event) -> None:
         """See `Journal.note`."""
         await self.inner.note(event)
+
+    def recorded(self, key: str) -> bytes | None:
+        """See `LastingJournal.recorded`."""
+        return recorded_result(self.inner, f"{self.name}/{key}")

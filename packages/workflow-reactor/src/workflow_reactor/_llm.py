@@ -8,9 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, runtime_checkable
 
 from workflow_protocol import Event, Journal, Metered, ModelReplied, RoundStarted
-from workflow_reactor._errors import ProviderError
+from workflow_reactor._errors import ContentRefused, ProviderError
 from workflow_reactor._messages import AssistantMessage, Message
 from workflow_reactor._provider import Profile
+from workflow_reactor._refusals import raise_if_refused, record_refusal
 from workflow_reactor.reply._reply import read_reply
 from workflow_reactor.request._bodies import NO_OPTIONS, Frame, RequestOptions
 from workflow_reactor.request._conversation import Conversation
@@ -93,6 +94,8 @@ async def ask_model(
     model's name, `extra_body`, the tools, each message and the options. So a turn that is taken
     up with another model, other tools or another prompt is noticed, not answered from the record.
     The base URL, the key, time limits and retries are not in it: the same model may have moved.
+    A request that was refused for its content is recorded too: the same one, to the same place,
+    is not sent again.
 
     Args:
         messages: a `Conversation`, where there is more than one round; a plain sequence is
@@ -101,6 +104,7 @@ async def ask_model(
     Raises:
         ProviderUnavailable: it kept failing; the same request may work later.
         ProviderRefused: it will be refused again.
+        ContentRefused: it was refused for its content, now or in an earlier run of the turn.
     """
     await journal.note(RoundStarted(round=round, max_rounds=max_rounds))
     started = time.monotonic()
@@ -111,10 +115,15 @@ async def ask_model(
     async def perform() -> bytes:
         nonlocal found
         try:
+            if conversation.is_new:  # what was refused ended the turn, so it is the first one now
+                raise_if_refused(journal, conversation, frame, round=round)
             found = await llm(conversation, tools, options, round=round)
         except ProviderError as error:
+            if isinstance(error, ContentRefused) and error.attempts:
+                await record_refusal(journal, conversation, frame, error, round=round)
             error.messages = tuple(conversation)
             raise
+        conversation.is_new = False
         return found.raw
 
     def read(raw: bytes) -> AssistantMessage:

@@ -26,7 +26,7 @@ def test_waits_are_a_random_part_of_a_doubling_span(jitter: float, waits: list[f
 
 def test_attempts_and_kinds_end_it() -> None:
     assert wait_before_retry(fault(), PROVIDER, attempt=5, waited_s=0) is None
-    for kind in ("permanent", "content"):
+    for kind in ("permanent", "too_long", "not_allowed"):
         assert wait_before_retry(fault(kind=kind), PROVIDER, attempt=1, waited_s=0) is None
 
 

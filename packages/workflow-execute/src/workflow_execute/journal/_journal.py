@@ -277,6 +277,11 @@ class StoreJournal:
         await self._append(key, "answer", msgspec.json.encode(answer))
         self._known.answers[key] = answer
 
+    def recorded(self, key: str) -> bytes | None:
+        """See `LastingJournal.recorded`."""
+        known = self._known.results.get(key)
+        return None if known is None else known.bytes
+
     async def note(self, event: Event) -> None:
         """See `Journal.note`."""
         await self._note(event)

@@ -185,13 +185,14 @@ class _Session:
 
 
 def _framer(provider: LlmProvider) -> Framer:
-    return Framer(provider.model, provider.profile, provider.extra_body)
+    return Framer(provider.model, provider.profile, provider.extra_body, place=provider.base_url)
 
 
 _ERRORS: dict[str, type[ProviderError]] = {
     "transient": ProviderUnavailable,
     "permanent": ProviderRefused,
-    "content": ContentRefused,
+    "too_long": ContentRefused,
+    "not_allowed": ContentRefused,
 }
 
 
@@ -231,6 +232,8 @@ def _place(base_url: str) -> str:
 
 
 def _advice(fault: ProviderFault, provider: LlmProvider) -> str:
+    if fault.kind in _CONTENT_ADVICE:
+        return _CONTENT_ADVICE[fault.kind]
     match fault.status:
         case 401 | 403:
             return "; check the API key of this provider"
@@ -242,3 +245,15 @@ def _advice(fault: ProviderFault, provider: LlmProvider) -> str:
             return f"; it asks to wait {fault.retry_after_s:g} s"
         case _:
             return ""
+
+
+_CONTENT_ADVICE: dict[str, str] = {
+    "too_long": (
+        "; the conversation is too long for this model: choose one that takes more, lower "
+        "max_result_chars or max_tokens, or begin the turn anew (fresh) with a smaller task"
+    ),
+    "not_allowed": (
+        "; the provider's policy forbids this conversation: change the prompt or what the tools "
+        "give, choose another model, and begin the turn anew (fresh)"
+    ),
+}

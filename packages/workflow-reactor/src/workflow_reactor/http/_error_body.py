@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
+from workflow_reactor.http._wish import wished_wait
+
 MAX_QUOTE = 2_000
 _MAX_DEPTH = 6
 
@@ -20,6 +22,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
     labels: str = ""
     """Its types, codes and statuses in words, such as `insufficient_quota`."""
     retry_after_s: float | None = None
+    """How long it asks to wait, in a field or in words such as `try again in 2s`."""
 
 
 def read_error_body(body: bytes) -> ErrorBody:
@@ -41,7 +44,7 @@ def read_error(error: object) -> ErrorBody:
     """
     code: int | None = None
     labels: list[str] = []
-    retry_after_s: float | None = None
+    wish_s = wished_wait(error if isinstance(error, str) else _compact(error))
     upstream = ""
     for _ in range(_MAX_DEPTH):
         if isinstance(error, list) and error:
@@ -51,13 +54,12 @@ def read_error(error: object) -> ErrorBody:
         fields = cast("dict[str, Any]", error)
         code = _status(fields) or code
         labels += [each for key in _LABELS if isinstance(each := fields.get(key), str)]
-        retry_after_s = retry_after_s or _retry_delay(fields.get("details"))
         upstream = upstream or _upstream(fields.get("metadata"))
         inner = next((fields[key] for key in _INNER if fields.get(key)), None)
         error = _compact(fields) if inner is None else inner
     text = error if isinstance(error, str) else (_compact(cast("object", error)) if error else "")
     labels = [label for label in dict.fromkeys(labels) if label != "error"]
-    return ErrorBody(_quote(text, upstream, labels), code, " ".join(labels), retry_after_s)
+    return ErrorBody(_quote(text, upstream, labels), code, " ".join(labels), wish_s)
 
 
 _LABELS = ("type", "code", "status")
@@ -74,24 +76,10 @@ def _status(fields: dict[str, Any]) -> int | None:
     return None
 
 
-def _retry_delay(details: object) -> float | None:
-    """Google's `RetryInfo`: `{"retryDelay": "34.5s"}` among the details."""
-    for detail in cast("list[Any]", details) if isinstance(details, list) else []:
-        delay = cast("dict[str, Any]", detail).get("retryDelay") if isinstance(detail, dict) else 0
-        if isinstance(delay, str) and delay.endswith("s"):
-            try:
-                seconds = float(delay[:-1])
-            except ValueError:
-                continue
-            if 0 <= seconds < float("inf"):
-                return seconds
-    return None
-
-
 def _upstream(metadata: object) -> str:
-    """What the provider behind a router said."""
+    """What the provider behind a router said, as text or as an error body in a string."""
     raw = cast("dict[str, Any]", metadata).get("raw") if isinstance(metadata, dict) else None
-    return raw if isinstance(raw, str) else ""
+    return read_error_body(raw.encode("utf-8", "replace")).message if isinstance(raw, str) else ""
 
 
 def _quote(text: str, upstream: str, labels: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -12,28 +13,34 @@ import httpx
 import msgspec
 
 from workflow_reactor.http._error_body import ErrorBody, read_error, read_error_body
+from workflow_reactor.http._too_long import says_never_fits, says_too_long
 
-FaultKind = Literal["transient", "permanent", "content"]
-"""`transient` passes by itself; `permanent` needs another key, URL or account; `content` needs
-another conversation: a shorter one, or one that the provider's policy allows."""
+FaultKind = Literal["transient", "permanent", "too_long", "not_allowed"]
+"""`transient` passes by itself; `permanent` needs another key, URL, account or request; `too_long`
+a shorter conversation; `not_allowed` one that the provider's policy allows."""
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
 _PERMANENT_STATUS = frozenset({501, 505})
+_MAY_BE_TOO_LONG = frozenset({None, 400, 422, 500})
+_MAY_BE_POLICY = frozenset({None, 400, 403, 422, 451})
 
-# Providers' own labels and words, as they stand in their error bodies.
-_CONTENT_WORDS = (
-    "context_length",
-    "context length",
-    "context window",
-    "context size",
-    "exceed_context_size",
-    "prompt is too long",
-    "input token count",
-    "request_too_large",
-    "content_filter",
-    "content_policy",
-    "content management policy",
+# Codes, as providers write them in `code`, `type` and `status`, in lower case without `_` and `-`.
+_PASSING_CODES = re.compile(
+    r"(rate|request|token)s?limit(exceeded|reached|error)?(exception)?|toomanyrequests(exception)?"
+    r"|throttl\w*|overloaded\w*|resourceexhausted|engineoverloaded\w*|slowdown"
+    r"|tooluse(failed)|jsonvalidatefailed"  # what the model wrote was no call: the next may be
 )
+_QUOTA_CODES = re.compile(
+    r"insufficient\w*(quota|balance|credits?|funds)|(exceededcurrent|current)?quota(exceeded\w*)"
+    r"|exceededcurrentquota\w*|billing(hard|soft)?limit\w*|billingnotactive|paymentrequired|arrearage|(out|no)(of)?credits?"
+    r"|credits?(exhausted|depleted)|quotaexhausted|accountoverdue\w*"
+)
+_POLICY_WORDS = re.compile(
+    r"content[ _-]?(?:filter|policy|management policy|moderation)|responsible ?ai|moderation"
+    r"|usage polic|safety (?:system|polic|filter|setting)|prohibited.content|flagged"
+    r"|data_?inspection|inappropriate content|content exists risk|sensitive content|敏感"
+)
+# Only where nothing else says what kind it is: an error under status 200 without a code.
 _PERMANENT_WORDS = (
     "insufficient_quota",
     "insufficient credit",
@@ -48,7 +55,6 @@ _TRANSIENT_WORDS = (
     "rate_limit",
     "rate limit",
     "too many requests",
-    "resource_exhausted",
     "unavailable",
     "internal server error",
     "internal_error",
@@ -56,8 +62,6 @@ _TRANSIENT_WORDS = (
     "try again",
     "timeout",
     "timed out",
-    "tool_use_failed",  # the endpoint could not parse what the model wrote: the next may be good
-    "json_validate_failed",
 )
 
 
@@ -95,12 +99,13 @@ def fault_of_status(status: int, headers: Mapping[str, str], body: bytes) -> Pro
         )
     error = read_error_body(body)
     wished = retry_after(headers)
+    wished = error.retry_after_s if wished is None else wished
     return ProviderFault(
-        kind=_kind(status, error),
+        kind=_kind(status, error, wished),
         message=f"the provider answered {status}" + (f": {error.message}" if error.message else ""),
         status=status,
         provider_message=error.message,
-        retry_after_s=error.retry_after_s if wished is None else wished,
+        retry_after_s=wished,
     )
 
 
@@ -108,30 +113,44 @@ def fault_of_error(error: object, headers: Mapping[str, str]) -> ProviderFault:
     """Sort an error object that came under status 200."""
     found = read_error(error)
     wished = retry_after(headers)
+    wished = found.retry_after_s if wished is None else wished
     return ProviderFault(
-        kind=_kind(found.code, found),
+        kind=_kind(found.code, found, wished),
         message=f"the provider answered 200 with an error: {found.message}",
         status=found.code,
         provider_message=found.message,
-        retry_after_s=found.retry_after_s if wished is None else wished,
+        retry_after_s=wished,
     )
 
 
-def _kind(status: int | None, error: ErrorBody) -> FaultKind:
+def _kind(status: int | None, error: ErrorBody, wished_s: float | None) -> FaultKind:
+    """Sort by status, by codes and by the wish to wait; by words only what these leave open."""
     words = f"{error.labels} {error.message}".lower()
-    if any(word in words for word in _PERMANENT_WORDS):
-        return "permanent"
-    if status == 413 or (
-        status in {None, 400, 422, 500} and any(word in words for word in _CONTENT_WORDS)
-    ):
-        return "content"
+    codes = [re.sub("[_.-]", "", label) for label in error.labels.lower().split()]
+    passing = any(_PASSING_CODES.fullmatch(code) for code in codes)
     if status in _PERMANENT_STATUS:
         return "permanent"
+    if status == 413 or (status == 429 and wished_s is None and says_never_fits(words)):
+        return "too_long"
+    if passing:
+        return "transient"
+    if wished_s is None and any(_QUOTA_CODES.fullmatch(code) for code in codes):
+        return "permanent"
+    if status in _MAY_BE_TOO_LONG and says_too_long(words):
+        return "too_long"
+    if status in _MAY_BE_POLICY and _POLICY_WORDS.search(words):
+        return "not_allowed"
     if status in _TRANSIENT_STATUS:
         return "transient"
-    if status in {None, 400} and any(word in words for word in _TRANSIENT_WORDS):
+    return _kind_by_words(words, wished_s) if status is None else "permanent"
+
+
+def _kind_by_words(words: str, wished_s: float | None) -> FaultKind:
+    if wished_s is not None:
         return "transient"
-    return "permanent"
+    if any(word in words for word in _PERMANENT_WORDS):
+        return "permanent"
+    return "transient" if any(word in words for word in _TRANSIENT_WORDS) else "permanent"
 
 
 def _target(headers: Mapping[str, str]) -> str:

@@ -37,6 +37,8 @@ class Frame(msgspec.Struct, frozen=True):
     """From the end of the last message on: the options."""
     model: str = ""
     """The model's name, which prices go by."""
+    place: str = ""
+    """Where the request goes, and what of the settings isn't in its bytes; nothing secret."""
 
     def body(self, messages: Iterable[Message]) -> bytes:
         """The exact bytes of the request."""
@@ -50,12 +52,19 @@ class Framer:
         model: the name that goes into each request.
         profile: what the endpoint takes; options that it lacks are left out.
         extra_body: more fields for each request.
+        place: see `Frame.place`.
     """
 
     def __init__(
-        self, model: str, profile: Profile, extra_body: Mapping[str, Any] | None = None
+        self,
+        model: str,
+        profile: Profile,
+        extra_body: Mapping[str, Any] | None = None,
+        *,
+        place: str = "",
     ) -> None:
         self._model = model
+        self._place = place
         self._profile = profile
         self._start = _encode({"model": model, **(extra_body or {})})[:-1]
         self._tools: Sequence[ToolDefinition] | None = None
@@ -74,7 +83,7 @@ class Framer:
             fields = self._fields(options, has_tools=bool(tools))
             rest = b"," + _encode(fields)[1:] if fields else b"}"
             self._options = options
-            self._last = Frame(self._head, b"]" + rest, self._model)
+            self._last = Frame(self._head, b"]" + rest, self._model, self._place)
         return self._last
 
     def _fields(self, options: RequestOptions, *, has_tools: bool) -> JsonObject:

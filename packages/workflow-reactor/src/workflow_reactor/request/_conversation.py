@@ -19,6 +19,8 @@ class Conversation(Sequence[Message]):
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.is_new = True
+        """Nothing of it was sent in this run of the turn, though all may have been in another."""
         self._messages: list[Message] = []
         self._joined = bytearray()
         self._body: tuple[Frame, int, bytes] | None = None
