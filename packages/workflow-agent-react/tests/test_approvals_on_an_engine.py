@@ -90,7 +90,7 @@ async def test_parallel_questions_are_answered_elsewhere_in_any_order_and_once(
         assert (done.state, paid) == ("completed", [20, 3])
         assert [m["content"] for m in llm.requests[1]["messages"][-3:]] == [
             "Error: a person declined this call: no",
-            '(a person changed the arguments to {"amount": 20} and approved)\npaid 20',
+            '(a person changed the arguments to {"amount":20} and approved)\npaid 20',
             "(a person approved this call)\npaid 3",
         ]
         replayed = await engine.replay(workflow(ScriptedLlm([])), thread)

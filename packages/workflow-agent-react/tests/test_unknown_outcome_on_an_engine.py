@@ -87,7 +87,7 @@ async def test_a_person_lets_it_run_again(engine: Engine) -> None:
     assert (asked.state, asked.cause, bank.begun) == ("suspended", "question", 1)
     ((key, question),) = (await engine.questions(thread_id)).items()
     assert question.text.startswith("pay was at work when the process died")
-    assert question.details == 'pay {"amount": 7}'
+    assert question.details == 'pay {\n  "amount": 7\n}'
 
     await engine.answer(thread_id, key, Answer(approved=True))
     done = await engine.resume(bank.workflow, thread_id)

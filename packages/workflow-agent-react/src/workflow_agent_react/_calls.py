@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import anyio
 
 from workflow_agent_react._errors import GuardError
-from workflow_agent_react._invoke import Invoker
+from workflow_agent_react._invoke import Invoker, Verdict
+from workflow_agent_react._read_call import Misread, ReadCall, bad_result, normal
 from workflow_agent_react._results import ToolResult
+from workflow_agent_react.guards._approvals import Permit
 from workflow_protocol import Effect, SchemaMismatch, Suspended, ToolFinished, WorkflowError
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 
@@ -104,20 +106,24 @@ class CallRunner(Generic[T]):
                     "see its result, then call resolve again",
                 )
         try:
-            value = self.result.read_call(call)
             if self.invoker.guard is None:
-                return Resolved(value)
-            # Guards judge what was understood: the value, with its defaults.
-            valid = replace(call, arguments=_arguments(self.result, value), fault="")
-            verdict = await self.invoker.verdict(valid, place)
-            outcome = await self.invoker.carry_out(valid, place, verdict)
+                return Resolved(self.result.read_call(call))
+            verdict = await self.invoker.verdict(call, place)
+            outcome = await self.invoker.carry_out(call, place, verdict)
             if isinstance(outcome, ToolResult) and outcome.ok:
-                return Resolved(self.result.read_json(outcome.text))
+                return Resolved(self._value(call, verdict, outcome))
             return outcome
         except SchemaMismatch as misfit:
-            return ToolResult(
-                False, f"the result is not valid; mend it and resolve again:\n{misfit}"
-            )
+            return ToolResult(False, bad_result(misfit))
+        except Misread as misread:
+            return ToolResult(False, str(misread))
+
+    def _value(self, call: ToolCall, verdict: Verdict, outcome: ToolResult) -> T:
+        """The value that was judged, not one that is read from it once more."""
+        if isinstance(verdict, Permit) and isinstance(verdict.call, ReadCall):
+            return verdict.call.value
+        arguments = outcome.arguments or normal(call.arguments)
+        return self.invoker.reader.read_as(call, arguments, outcome.text).value
 
     async def _run_group(
         self, calls: Sequence[ToolCall], round: int, start: int
@@ -168,9 +174,3 @@ class CallRunner(Generic[T]):
             await self.invoker.ctx.journal.note(
                 ToolFinished(name=call.name, ok=False, summary="skipped: the role had resolved")
             )
-
-
-def _arguments(result: ResultSchema[T], value: T) -> str:
-    """The call of `resolve` that gives this value."""
-    encoded = result.schema.encode(value).decode()
-    return f'{{"value":{encoded}}}' if result.wrapped else encoded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
@@ -10,9 +9,10 @@ from typing import Any, TypeAlias, cast
 import anyio
 import msgspec
 
+from workflow_agent_react._read_call import CallReader, ReadCall, call_digest, error_words, normal
 from workflow_agent_react._results import READ_RESULT, KeptResults, ToolResult, bounded
 from workflow_agent_react.dialects._describe import parameter_words
-from workflow_agent_react.guards._approvals import Gate, Permit, Refusal
+from workflow_agent_react.guards._approvals import Gate, Permit, Refusal, shown_call
 from workflow_agent_react.guards._guards import CallHistory, Guard, PastCall
 from workflow_protocol import (
     Effect,
@@ -23,7 +23,6 @@ from workflow_protocol import (
     ThreadContext,
     ToolFinished,
     ToolStarted,
-    WorkflowError,
 )
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, ToolHandler
 
@@ -47,13 +46,18 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     guard: Guard | None = None
     _past: list[PastCall] = msgspec.field(default_factory=list[PastCall])
 
+    @property
+    def reader(self) -> CallReader:
+        """Reads calls as their tools do."""
+        return CallReader(self.tools, self.result)
+
     async def verdict(self, call: ToolCall, place: str) -> Verdict:
         """Say what is known of the call before it runs. A call that has run is not judged again."""
         tool = self.tools.get(call.name)
         if tool is None:
             return ToolResult(False, _unknown_tool(call.name, self.tools))
         received = call if call.name == RESOLVE else tool.receive(call)
-        if received.fault:
+        if received.fault and call.name != RESOLVE:
             return _misfit(tool, received)
         if self.guard is None or call.name == READ_RESULT:
             return Permit(received)
@@ -61,14 +65,8 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             return await self._recorded(call, place)
         except _NotRecorded:
             pass
-        if call.name != RESOLVE:
-            # A handler that reads "500" as 500 would run what no guard has seen.
-            received = tool.receive_strictly(call)
-            if received.fault:
-                return _misfit(tool, received)
-        history = CallHistory(tuple(self._past))
-        gate = Gate(self.guard, self.tools, self.ctx, self.result)
-        return await gate.check(received, place, history)
+        gate = Gate(self.guard, self.reader, self.ctx)
+        return await gate.check(call, place, CallHistory(tuple(self._past)))
 
     async def carry_out(
         self, call: ToolCall, place: str, verdict: Verdict
@@ -93,9 +91,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     def remember(self, call: ToolCall, result: ToolResult) -> None:
         """Put a call into the history that guards see."""
         if self.guard is not None:
-            tool = self.tools.get(call.name)
-            received = tool.receive(call) if tool is not None else call
-            ran_with = result.changed_arguments or received.arguments
+            ran_with = result.arguments or call.arguments
             arguments = msgspec.json.decode(ran_with, type=JsonObject)
             self._past.append(
                 PastCall(name=call.name, arguments=arguments, ok=result.ok, text=result.text)
@@ -107,8 +103,9 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         match verdict:
             case ToolResult():
                 return verdict
-            case Refusal(reason):
-                return await self._record(call, place, ToolResult(False, reason))
+            case Refusal(reason, judged):
+                refused = ToolResult(False, bounded(reason), _other(judged, call))
+                return await self._record(call, place, refused)
             case Permit() if call.name == READ_RESULT:
                 return self.kept.read(call.arguments)  # this turn's own: nothing to record
             case Permit():
@@ -125,7 +122,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             raise _NotRecorded
 
         return await self.ctx.journal.run(
-            f"tool/{place}", none, type=ToolResult, digest=_digest(call)
+            f"tool/{place}", none, type=ToolResult, digest=call_digest(call)
         )
 
     async def _record(self, call: ToolCall, place: str, result: ToolResult) -> ToolResult:
@@ -135,7 +132,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             return result
 
         return await self.ctx.journal.run(
-            f"tool/{place}", same, type=ToolResult, digest=_digest(call)
+            f"tool/{place}", same, type=ToolResult, digest=call_digest(call)
         )
 
     async def _run(
@@ -145,10 +142,10 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return await self.ctx.journal.run(
                 f"tool/{place}",
-                lambda: self._perform(tool, permit),
+                lambda: self._perform(tool, permit, call),
                 type=ToolResult,
                 effect=effect,
-                digest=_digest(call),
+                digest=call_digest(call),
             )
         except OutcomeUnknown as unknown:
             if not tool.ask_if_unknown:
@@ -159,10 +156,12 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         self, tool: ToolDefinition, call: ToolCall, place: str, permit: Permit
     ) -> ToolResult:
         """Let a person say whether a call that may have been carried out runs again."""
+        if permit.shown is not None:
+            await permit.shown.keep(permit.call)
         question = Question(
             text=f"{tool.name} was at work when the process died, so its outcome is unknown. "
             "Check what it did: may it run again?",
-            details=f"{tool.name} {permit.call.arguments}",
+            details=shown_call(permit.call),
         )
         answer = await self.ctx.journal.ask(f"unknown/{place}", question)
         if answer.approved:
@@ -172,33 +171,33 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             False, f"it was interrupted by a crash; a person who checked says: {words}"
         )
 
-    async def _perform(self, tool: ToolDefinition, permit: Permit) -> ToolResult:
+    async def _perform(self, tool: ToolDefinition, permit: Permit, written: ToolCall) -> ToolResult:
         """Run the handler. Its exceptions become results, cancellation never does."""
         call = permit.call
-        if tool.name == RESOLVE:
-            return ToolResult(True, call.arguments)
-        result = ToolResult(False, f"{tool.name} took longer than {tool.timeout_s or 0:g} s")
+        ran_with = _other(call.arguments, written) if self.guard is not None else ""
+        if isinstance(call, ReadCall) and tool.name == RESOLVE:
+            return ToolResult(True, call.written, ran_with, permit.note)
+        ok, text = False, f"{tool.name} took longer than {tool.timeout_s or 0:g} s"
         try:
             with anyio.move_on_after(tool.timeout_s):
-                result = ToolResult(True, bounded(await self.handler(call, self.ctx)))
+                ok, text = True, bounded(await self.handler(call, self.ctx))
         # A tool may raise anything; the model is told. A command's code may call sys.exit.
         except (Exception, SystemExit) as error:
             suspended = _suspension_in(error)
             if suspended is not None:
                 raise suspended from error
-            result = ToolResult(False, bounded(_words(error)))
-        changed = call.arguments if permit.changed else ""
-        return ToolResult(result.ok, result.text, changed, permit.note)
+            ok, text = False, bounded(error_words(error))
+        return ToolResult(ok, text, ran_with, permit.note)
+
+
+def _other(arguments: str, written: ToolCall) -> str:
+    """The arguments that a call ran with; empty where they say what is written."""
+    return "" if not arguments or arguments == normal(written.arguments) else arguments
 
 
 def _misfit(tool: ToolDefinition, received: ToolCall) -> ToolResult:
     words = parameter_words(tool) or "none"
     return ToolResult(False, f"{received.fault}; the parameters are {words}")
-
-
-def _digest(call: ToolCall) -> str:
-    """Names a call's input. It is what the model wrote: also where a person changed it."""
-    return hashlib.sha256(f"{call.name}\0{call.arguments}".encode()).hexdigest()
 
 
 def _suspension_in(error: Exception | SystemExit) -> Suspended | None:
@@ -207,12 +206,6 @@ def _suspension_in(error: Exception | SystemExit) -> Suspended | None:
         members = cast("ExceptionGroup[Exception]", error).exceptions
         return next(filter(None, map(_suspension_in, members)), None)
     return error if isinstance(error, Suspended) else None
-
-
-def _words(error: Exception | SystemExit) -> str:
-    """A `WorkflowError` is written for its reader; of others the type says half of it."""
-    text = str(error)
-    return text if isinstance(error, WorkflowError) and text else f"{type(error).__name__}: {text}"
 
 
 def _unknown_tool(name: str, tools: Mapping[str, ToolDefinition]) -> str:

@@ -21,8 +21,8 @@ class ToolResult(msgspec.Struct, frozen=True, array_like=True):
 
     ok: bool
     text: str
-    changed_arguments: str = ""
-    """What it ran with, where a person changed what the model wrote."""
+    arguments: str = ""
+    """What it ran with, where that is not what the model wrote."""
     note: str = ""
     """What the person decided, in words for the model. It isn't the tool's, so not in the text."""
 

@@ -1,5 +1,6 @@
 """Guards and approvals through `create_react_adapter`, on a journal that remembers."""
 
+import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ from workflow_protocol import (
     ThreadId,
     ToolFinished,
 )
+from workflow_reactor import ToolCall, ToolDefinition
 from workflow_reactor.testing import Reply, Request, ScriptedLlm, call, function, say
 
 T = TypeVar("T")
@@ -140,6 +142,11 @@ class Desk:
         messages = self.requests[-1]["messages"]
         last = max(i for i, m in enumerate(messages) if m["role"] == "assistant")
         return [message["content"] for message in messages[last + 1 :]]
+
+
+def context() -> ThreadContext:
+    start = StartStep(prompt="Help.", workspace=Path("/w"), timestamp_ms=0)
+    return ThreadContext(thread_id=ThreadId("T"), start=start)
 
 
 def resolve(text: str) -> bytes:
@@ -332,9 +339,7 @@ async def test_a_person_may_change_the_arguments_and_the_model_is_told() -> None
     assert await desk.sit() == "ok"
     assert desk.refunds.done == [25]
     (told,) = desk.told()
-    assert told == (
-        '(a person changed the arguments to {"amount": 25} and approved: half)\npaid 25'
-    )
+    assert told == ('(a person changed the arguments to {"amount":25} and approved: half)\npaid 25')
 
 
 async def test_what_is_forbidden_stays_forbidden_when_a_person_changes_the_arguments() -> None:
@@ -365,7 +370,7 @@ async def test_arguments_that_are_no_object_are_asked_for_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ('{"amount": "much"}', "$.amount: "),
+        ('{"amount": "much"}', "parameter 'amount': expected an integer"),
         ('{"sum": 25}', "amount"),
         ("{", "'{' is not one JSON object)"),
     ],
@@ -467,21 +472,32 @@ async def test_guards_are_not_asked_about_calls_that_can_not_run() -> None:
     ]
     desk = Desk(replies, [watch])
     assert await desk.sit() == "ok"
-    assert seen == ['look {"order": 1}', 'resolve {"value": "ok"}']
+    assert seen == ['look {"order": 1, "note": ""}', 'resolve {"value": "ok"}']
 
 
-@pytest.mark.parametrize("amount", ["500", "[500]", None, []])
-async def test_what_a_tool_would_read_otherwise_than_it_is_written_is_not_run_under_guards(
-    amount: object,
-) -> None:
-    replies = [call("refund", amount=amount), call("refund", amount=5), resolve("ok")]
+@pytest.mark.parametrize("amount", ["500", 500.0])
+async def test_guards_see_the_number_that_a_tool_reads_off_a_text(amount: object) -> None:
+    replies = [call("refund", amount=amount), call("refund", amount="5"), resolve("ok")]
     desk = Desk(replies, [no_large_ones])  # which compares the amount with a number
 
     assert await desk.sit() == "ok"
     assert desk.refunds.done == [5]
     (told, _) = [m["content"] for m in desk.requests[-1]["messages"] if m["role"] == "tool"]
-    assert told.startswith("Error: the arguments don't fit the tool's parameters:\n$.amount: ")
-    assert told.endswith("; the parameters are amount: integer")
+    assert told == "Error: not allowed: refunds above 100 need a supervisor"
+
+
+@pytest.mark.parametrize("amount", ["[500]", None, []])
+async def test_what_does_not_fit_is_not_shown_to_guards_and_not_read_another_way_later(
+    amount: object,
+) -> None:
+    replies = [call("refund", amount=amount), resolve("ok")]
+    desk = Desk(replies, [no_large_ones])
+
+    assert await desk.sit() == "ok"
+    assert desk.refunds.done == []
+    (told,) = [m["content"] for m in desk.requests[-1]["messages"] if m["role"] == "tool"]
+    assert told.startswith("Error: parameter 'amount': expected an integer, got ")
+    assert "tool/0/0" in desk.journal.records
 
 
 async def test_observers_hear_of_refused_calls() -> None:
@@ -500,7 +516,7 @@ async def test_history_holds_the_arguments_that_guards_saw() -> None:
         return Allow()
 
     assert await Desk([call("look", order=1, note=None), resolve("ok")], [watch]).sit() == "ok"
-    assert seen == [{"order": 1}, {"order": 1}]
+    assert seen == [{"order": 1, "note": ""}, {"order": 1, "note": ""}]
 
 
 async def test_history_holds_what_ran_and_what_the_tool_said_without_the_person_s_words() -> None:
@@ -523,3 +539,97 @@ async def test_history_holds_what_ran_and_what_the_tool_said_without_the_person_
         ("refund", 25, True, "paid 25"),
         ("refund", 2000, False, "RuntimeError: the bank refused"),
     ]
+
+
+async def test_guards_see_the_defaults_of_a_function() -> None:
+    seen: list[object] = []
+
+    def watch(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        seen.append(call.arguments)
+        return Allow()
+
+    @tool
+    def act(a: int, b: float = 2.5, c: str | None = None, d: Any = object) -> str:
+        """Act; `d` has a default that JSON can't say, so it is left out."""
+        return f"{a} {b} {c}"
+
+    llm = ScriptedLlm([call("act", a="1"), resolve("ok")])
+    config = ReactAdapterConfig(llm=llm, toolset=act, guards=[watch])
+    start = StartStep(prompt="Help.", workspace=Path("/w"), timestamp_ms=0)
+    await create_react_adapter(config)("x", str)(
+        ThreadContext(thread_id=ThreadId("T"), start=start)
+    )
+    assert seen == [{"a": 1, "b": 2.5, "c": None}, {"value": "ok"}]
+
+
+async def test_a_handler_of_your_own_gets_the_arguments_that_guards_saw() -> None:
+    got: list[str] = []
+    seen: list[str] = []
+
+    async def handler(call: ToolCall, ctx: ThreadContext) -> str:
+        got.append(call.arguments)
+        return "done"
+
+    def watch(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        if call.name != "resolve":
+            seen.append(json.dumps(call.arguments, separators=(",", ":"), ensure_ascii=False))
+        return Allow()
+
+    parameters = {"type": "object", "properties": {"n": {"type": "number"}, "s": {}}}
+    checked = ToolDefinition(name="checked", description="d", parameters=parameters)
+    own = ToolDefinition(name="own", description="d", parameters=parameters, validated=True)
+    odd = '{ "n": 1.0,\n "s": ["\\u00e9", 12345678901234567890123, {}] }'
+    replies = [say(None, function(name, odd)) for name in ("checked", "own")]
+    replies.append(say(None, function("own", '{"n": "5"}')))
+    config = ReactAdapterConfig(
+        llm=ScriptedLlm([*replies, resolve("ok")]),
+        tools=[checked, own],
+        tool_handler=handler,
+        guards=[watch],
+    )
+    start = StartStep(prompt="Help.", workspace=Path("/w"), timestamp_ms=0)
+    await create_react_adapter(config)("x", str)(
+        ThreadContext(thread_id=ThreadId("T"), start=start)
+    )
+    assert got == seen == ['{"n":1.0,"s":["é",12345678901234567890123,{}]}'] * 2
+
+
+async def test_a_handler_around_a_function_may_put_in_other_arguments() -> None:
+    refunds = Refunds()
+    inner = refunds.toolset()
+
+    async def halves(call: ToolCall, ctx: ThreadContext) -> str:
+        amount = json.loads(call.arguments)["amount"]
+        changed = dataclasses.replace(call, arguments=json.dumps({"amount": amount // 2}))
+        return await inner.handler(changed, ctx)
+
+    config = ReactAdapterConfig(
+        llm=ScriptedLlm([call("refund", amount=50), resolve("ok")]),
+        toolset=Toolset(inner.tools, halves),
+        guards=[no_large_ones],
+    )
+    start = StartStep(prompt="Help.", workspace=Path("/w"), timestamp_ms=0)
+    await create_react_adapter(config)("x", str)(
+        ThreadContext(thread_id=ThreadId("T"), start=start)
+    )
+    assert refunds.done == [25]
+
+
+async def test_a_person_sees_characters_that_have_no_look_as_escapes() -> None:
+    def ask(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        return Ask("Sure?") if call.name == "look" else Allow()
+
+    desk = Desk(
+        [call("look", order=1, note="a\u202eb\u200bc é 😀 \U000e0041"), resolve("ok")], [ask]
+    )
+    with pytest.raises(Suspended):
+        await desk.sit()
+    (question,) = desk.journal.questions.values()
+    assert '"a\\u202eb\\u200bc é 😀 \\udb40\\udc41"' in question.details
+
+
+async def test_an_invalid_result_is_refused_alike_when_the_turn_is_carried_out_again() -> None:
+    desk = Desk([call("resolve", value=3), resolve("ok")], [no_large_ones])
+    assert await desk.sit() == "ok"
+    assert await desk.sit() == "ok"
+    assert "resolve again" in msgspec.json.decode(desk.journal.records["tool/0/0"][1])[1]

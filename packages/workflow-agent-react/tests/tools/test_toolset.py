@@ -68,6 +68,7 @@ def test_a_function_gives_the_whole_definition() -> None:
         "pollable": True,
         "max_result_chars": None,
         "validated": True,
+        "reader": definition.reader,
     }
 
 

@@ -25,6 +25,7 @@ from workflow_protocol._events import (
     ToolStarted,
 )
 from workflow_protocol._journal import (
+    SHOWN_KEYS,
     Answer,
     DirectJournal,
     Effect,
@@ -67,6 +68,7 @@ from workflow_protocol._workflow import (
 
 __all__ = [
     "END",
+    "SHOWN_KEYS",
     "START",
     "AdapterBinding",
     "AdapterFn",

@@ -18,6 +18,10 @@ from workflow_protocol._usage import Usage
 
 T = TypeVar("T")
 
+SHOWN_KEYS = "shown/"
+"""Begins the keys of what a person was shown, recorded so that it is what runs later. Like a
+question, it is no effect: a turn that has its results may be carried out without it."""
+
 
 class Effect(StrEnum):
     """What doing a thing twice means. It decides what happens to it after a crash."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
+from workflow_agent_react._read_call import CallReader, Misread, ReadCall, call_digest
 from workflow_agent_react.guards._guards import (
     Allow,
     Ask,
@@ -19,14 +20,61 @@ from workflow_agent_react.guards._guards import (
     judge,
 )
 from workflow_protocol import (
+    SHOWN_KEYS,
     Answer,
+    Journal,
     JsonObject,
     Question,
-    SchemaMismatch,
     Suspended,
     ThreadContext,
 )
-from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, make_call
+from workflow_reactor import ToolCall, make_call
+
+
+class _NothingShown(Exception):
+    """Raised and caught here, to ask the journal whether it knows what was shown."""
+
+
+class ShownArguments(msgspec.Struct):
+    """What a person is shown of one call: recorded once, and read to the same value ever after."""
+
+    journal: Journal
+    reader: CallReader
+    key: str
+    call: ToolCall
+    """As it was written."""
+    kept: bool = False
+
+    async def read(self) -> ReadCall:
+        """The call as it was shown before, else as it is read now.
+
+        Raises:
+            Misread: it can't be read, or not any more to what was shown.
+        """
+
+        async def nothing() -> str:
+            raise _NothingShown
+
+        try:
+            before = await self._once(nothing)
+        except _NothingShown:
+            return self.reader.read(self.call)
+        self.kept = True
+        return self.reader.read_as(self.call, before)
+
+    async def keep(self, read: ToolCall) -> None:
+        """Record what is about to be shown. Nothing is recorded twice."""
+
+        async def arguments() -> str:
+            return read.arguments
+
+        if not self.kept:
+            await self._once(arguments)
+            self.kept = True
+
+    async def _once(self, arguments: Callable[[], Awaitable[str]]) -> str:
+        digest = call_digest(self.call)
+        return await self.journal.run(self.key, arguments, type=str, digest=digest)
 
 
 class Permit(msgspec.Struct, frozen=True):
@@ -35,22 +83,27 @@ class Permit(msgspec.Struct, frozen=True):
     call: ToolCall
     note: str = ""
     """What the model is told along with the result."""
-    changed: bool = False
+    shown: ShownArguments | None = None
+    """Where it is recorded what a person is shown of it."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
     """A call may not run; the reason is what the model sees as its result."""
 
     reason: str
+    arguments: str = ""
+    """What the guards judged."""
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """Decides about calls. Each needs an approval of its own, even if it repeats another."""
+    """Decides about calls. Each needs an approval of its own, even if it repeats another.
+
+    What a person is shown is recorded first, so that it is what runs once they have answered.
+    """
 
     guard: Guard
-    tools: Mapping[str, ToolDefinition]
+    reader: CallReader
     ctx: ThreadContext
-    result: ResultSchema[Any]
 
     async def check(
         self, call: ToolCall, place: str, history: CallHistory
@@ -60,75 +113,83 @@ class Gate(msgspec.Struct, frozen=True):
         Args:
             place: where the call stands in the turn, such as `3/0`.
         """
-        proposed = self._proposed(call, history)
+        shown = ShownArguments(self.ctx.journal, self.reader, f"{SHOWN_KEYS}{place}", call)
+        try:
+            read = await shown.read()
+        except Misread as misread:
+            return Refusal(str(misread))
+        proposed = self._proposed(read, history)
         decision = await judge(self.guard, proposed, self.ctx)
         match decision:
             case Allow():
-                return Permit(call)
+                return Permit(read, shown=shown)
             case Deny(reason):
-                return Refusal(f"not allowed: {reason}")
+                return Refusal(f"not allowed: {reason}", read.arguments)
             case Ask(question):
-                return await self._ask(question, call, proposed, place)
+                await shown.keep(read)
+                return await self._ask(question, read, proposed, shown, place)
 
     async def _ask(
-        self, words: str, call: ToolCall, proposed: ProposedCall, place: str
+        self, words: str, call: ReadCall, proposed: ProposedCall, shown: ShownArguments, place: str
     ) -> Permit | Refusal | Suspended:
         key = f"ask/{place}/{approval_hash(words, proposed, self.guard)[:32]}"
         problem = ""
         for attempt in range(10):
-            question = Question(text=words + problem, details=_details(proposed))
+            key_now = f"{key}/{attempt}" if attempt else key
+            question = Question(text=words + problem, details=shown_call(call))
             try:
-                answer = await self.ctx.journal.ask(
-                    f"{key}/{attempt}" if attempt else key, question
-                )
+                answer = await self.ctx.journal.ask(key_now, question)
             except Suspended as suspended:
                 return suspended
             if not answer.approved:
-                return Refusal(f"a person declined this call{_words(answer)}")
+                return Refusal(f"a person declined this call{_words(answer)}", call.arguments)
             if not answer.arguments:
-                return Permit(call, f"a person approved this call{_words(answer)}")
-            changed = self._received(call.name, answer.arguments)
-            if not changed.fault:
-                return await self._changed(call, changed.arguments, answer, proposed)
-            problem = f"\n(The arguments that were given instead can't be used: {changed.fault})"
-        return Refusal("a person wanted other arguments, but gave none that can be used")
+                return Permit(call, f"a person approved this call{_words(answer)}", shown)
+            try:
+                instead = self._instead(call, answer.arguments, key_now)
+                changed = await instead.read()
+            except Misread as fault:
+                reason = fault.reason
+                problem = f"\n(The arguments that were given instead can't be used: {reason})"
+            else:
+                return await self._changed(changed, answer, proposed.history, instead)
+        reason = "a person wanted other arguments, but gave none that can be used"
+        return Refusal(reason, call.arguments)
 
-    def _received(self, name: str, arguments: str) -> ToolCall:
-        """A person's arguments, checked as the model's are; the person is told of a fault."""
-        call = make_call(name, arguments, round=0, index=0)
-        if call.fault:  # whose words are for a model
-            return replace(call, fault=f"{arguments[:200]!r} is not one JSON object")
-        if name != RESOLVE:
-            return self.tools[name].receive_strictly(call)
-        try:
-            self.result.read_call(call)
-        except SchemaMismatch as misfit:
-            return replace(call, fault=str(misfit))
-        return call
+    def _instead(self, call: ReadCall, arguments: str, asked: str) -> ShownArguments:
+        """A person's arguments, to be read as the model's are."""
+        given = make_call(call.name, arguments, round=0, index=0)
+        if given.fault:  # whose words are for a model
+            raise Misread(f"{arguments[:200]!r} is not one JSON object")
+        given = replace(given, id=call.id, raw_arguments="")
+        return ShownArguments(self.ctx.journal, self.reader, f"{SHOWN_KEYS}{asked}", given)
 
     async def _changed(
-        self, call: ToolCall, arguments: str, answer: Answer, proposed: ProposedCall
+        self, changed: ReadCall, answer: Answer, history: CallHistory, shown: ShownArguments
     ) -> Permit | Refusal:
         """What a person put in needs no question, but what is forbidden stays forbidden."""
-        mended = replace(call, arguments=arguments)
-        decision = await judge(self.guard, self._proposed(mended, proposed.history), self.ctx)
+        decision = await judge(self.guard, self._proposed(changed, history), self.ctx)
+        words = f"a person changed the arguments to {changed.arguments}"
         if isinstance(decision, Deny):
-            reason = f"a person changed the arguments to {arguments}, and {decision.reason}"
-            return Refusal(f"not allowed: {reason}")
-        note = f"a person changed the arguments to {arguments} and approved{_words(answer)}"
-        return Permit(mended, note, changed=True)
+            return Refusal(f"not allowed: {words}, and {decision.reason}", changed.arguments)
+        return Permit(changed, f"{words} and approved{_words(answer)}", shown)
 
-    def _proposed(self, call: ToolCall, history: CallHistory) -> ProposedCall:
+    def _proposed(self, call: ReadCall, history: CallHistory) -> ProposedCall:
         arguments = msgspec.json.decode(call.arguments, type=JsonObject)
-        return ProposedCall(
-            name=call.name, arguments=arguments, tool=self.tools[call.name], history=history
-        )
+        tool = self.reader.tools[call.name]
+        return ProposedCall(name=call.name, arguments=arguments, tool=tool, history=history)
+
+
+def shown_call(call: ToolCall) -> str:
+    """A call in JSON for a person: each character that can't be seen is written as an escape."""
+    arguments = msgspec.json.format(call.arguments.encode(), indent=2).decode()
+    seen = "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in arguments)
+    return f"{call.name} {seen}"
+
+
+def _escape(character: str) -> str:
+    return json.dumps(character)[1:-1]
 
 
 def _words(answer: Answer) -> str:
     return f": {answer.text}" if answer.text else ""
-
-
-def _details(call: ProposedCall) -> str:
-    arguments = msgspec.json.format(msgspec.json.encode(call.arguments), indent=2).decode()
-    return f"{call.name} {arguments}"

@@ -16,6 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from workflow_agent_react._errors import BadArguments, ToolDefinitionError
+from workflow_agent_react._says_all import NotSaid, encode_all
 from workflow_protocol import (
     JsonObject,
     Schema,
@@ -34,6 +35,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     schema: Schema[Any]
     json_schema: JsonObject
     required: bool
+    default: object
+    """What the function gets where the model gives nothing; of no meaning where it must."""
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +86,24 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
             raise BadArguments(faults, self.lines())
         return values
 
+    def encode(self, values: Mapping[str, object]) -> str:
+        """What the function gets, defaults included, as arguments that say so.
+
+        A default that JSON can't say is left out: it is the function's own, and no model's.
+
+        Raises:
+            NotSaid: JSON doesn't show all of a value.
+        """
+        told: dict[str, msgspec.Raw] = {}
+        for name, item in self.offered.items():
+            try:
+                value = values.get(name, item.default)
+                told[name] = msgspec.Raw(encode_all(item.schema, value))
+            except NotSaid as error:
+                if name in values:
+                    raise NotSaid(f"parameter {name!r}: {error}") from error
+        return msgspec.json.encode(told).decode()
+
     def lines(self) -> list[str]:
         """The parameters, one a line, in words for the model."""
         return [_describe(item) for item in self.offered.values()]
@@ -127,7 +148,13 @@ def _parameter(
         json_schema.setdefault("default", parameter.default)
     if description:
         json_schema.setdefault("description", description)
-    return Parameter(name=parameter.name, schema=schema, json_schema=json_schema, required=required)
+    return Parameter(
+        name=parameter.name,
+        schema=schema,
+        json_schema=json_schema,
+        required=required,
+        default=parameter.default,
+    )
 
 
 def plain_schema(schema: JsonObject) -> JsonObject:

@@ -17,6 +17,7 @@ import msgspec
 from anyio import to_thread
 
 from workflow_agent_react._errors import ToolClash, ToolDefinitionError, ToolError
+from workflow_agent_react._read_call import ReadCall
 from workflow_agent_react.tools._parameters import Parameters, parameters_of
 from workflow_protocol import Effect, SchemaTypeError, ThreadContext, schema_of
 from workflow_reactor import ToolCall, ToolDefinition, ToolHandler
@@ -111,7 +112,10 @@ class _Function(msgspec.Struct, frozen=True):
 
     async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
         _pick({self.name: self}, call)
-        arguments = self.parameters.read(call.arguments)
+        if isinstance(call, ReadCall) and call.is_read:
+            arguments = dict(cast("Mapping[str, Any]", call.value))
+        else:
+            arguments = self.parameters.read(call.arguments)
         if self.parameters.context_name is not None:
             arguments[self.parameters.context_name] = ctx
         if inspect.iscoroutinefunction(self.fn):
@@ -123,6 +127,11 @@ class _Function(msgspec.Struct, frozen=True):
         )
         # An async function behind a plain decorator.
         return _text_of(await value if inspect.isawaitable(value) else value)
+
+    def read(self, call: ToolCall) -> ToolCall:
+        """Read the arguments ahead: see `ToolDefinition.reader`."""
+        values = self.parameters.read(call.arguments)
+        return ReadCall.of(call, values, self.parameters.encode(values))
 
 
 def _pick(choices: Mapping[str, Any], call: ToolCall) -> Any:
@@ -190,6 +199,11 @@ def tool(
             raise ToolDefinitionError(fn, f"{tool_name!r} is no name for a tool; pass name='…'")
         description, arguments = read_docstring(inspect.getdoc(fn) or "")
         parameters = parameters_of(fn, arguments)
+        function = _Function(tool_name, fn, parameters, effect)
+
+        def read(call: ToolCall) -> ToolCall:  # not a method, which `copy` would go into
+            return function.read(call)
+
         definition = ToolDefinition(
             name=tool_name,
             description=description,
@@ -200,8 +214,9 @@ def tool(
             pollable=pollable,
             max_result_chars=max_result_chars,
             validated=True,
+            reader=read,
         )
-        return Toolset((definition,), _Function(tool_name, fn, parameters, effect))
+        return Toolset((definition,), function)
 
     return build if fn is None else build(fn)
 

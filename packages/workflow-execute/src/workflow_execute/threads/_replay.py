@@ -20,6 +20,7 @@ from workflow_execute.journal._journal import TurnRecords, check_input, decode
 from workflow_execute.threads._context import context_of, typed_step
 from workflow_execute.threads._read import StoredStep, is_of_child, read_thread, read_turn
 from workflow_protocol import (
+    SHOWN_KEYS,
     Answer,
     Completion,
     Effect,
@@ -156,11 +157,13 @@ class _Recorded:
         self._on_request = on_request
         self._last_size = 0
         # The supervisor is no part of the workflow: what it did is not asked for again. Nor is a
-        # child that a tool started, whose result is the tool's.
+        # child that a tool started, whose result is the tool's, and what a person was shown.
         self.unused = {
             key
             for key in self._known.results
-            if not key.startswith(SUPERVISOR_KEYS) and not is_of_child(key)
+            if not key.startswith(SUPERVISOR_KEYS)
+            and not is_of_child(key)
+            and f"/{SHOWN_KEYS}" not in f"/{key}"
         }
         self.used = 0
         self.compared = 0

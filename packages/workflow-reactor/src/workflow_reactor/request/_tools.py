@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -48,6 +49,9 @@ class ToolDefinition:
     """The most that a result has; `None` where it may be of any length."""
     validated: bool = False
     """The handler checks the arguments itself, so they aren't checked before it."""
+    reader: Callable[[ToolCall], ToolCall] | None = None
+    """Reads the arguments as the handler does, for who judges them before it runs: gives the call
+    with what was read as its `arguments`, which the handler then takes as it is."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
