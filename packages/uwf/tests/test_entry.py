@@ -37,3 +37,14 @@ def test_an_interrupt_that_came_out_as_another_error_is_one(
     monkeypatch.setitem(sys.modules, "uwf._main", module)
     assert main([]) == 130
     assert capsys.readouterr().err == "uwf: cancelled\n"
+
+
+def test_on_windows_it_says_so_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    assert main(["run", "x", "y"]) == 1
+    assert capsys.readouterr().err == (
+        "uwf: runs on Linux and macOS; on Windows, use it inside WSL\n"
+    )

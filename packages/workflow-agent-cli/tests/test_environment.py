@@ -4,7 +4,7 @@ import pytest
 from workflow_agent_cli import PROFILES
 from workflow_agent_cli._environment import BASE_ENVIRONMENT, Environment
 from workflow_reactor import Secret
-from workflow_util_agent.process import HeadAndTail
+from workflow_util_agent.process import ShortenedOutput
 
 
 class Note(msgspec.Struct):
@@ -64,7 +64,7 @@ def test_keys_are_taken_out_of_texts(given: dict[str, str | Secret], shown: str)
 def test_half_a_key_does_not_survive_where_a_text_was_cut(kept: int) -> None:
     key = "abcdefghijklmnopqrstuvwxyz0123456789"
     environment = Environment([], {"SOME_API_KEY": key})
-    output = HeadAndTail(200)
+    output = ShortenedOutput(200)
     output.add(b"x" * (100 - kept) + key.encode() + b"." * 500 + key.encode() + b"y" * (100 - kept))
 
     shown = environment.redact(output.text())

@@ -1,6 +1,7 @@
 import asyncio  # noqa: TID251 - its own cancellation is what is tested
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -11,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_util_agent.process import HeadAndTail, ProcessNotStarted, Ran, run_command
+from workflow_util_agent.process import (
+    CommandResult,
+    ProcessNotStarted,
+    ShortenedOutput,
+    run_command,
+)
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -22,7 +28,7 @@ async def run(
     *,
     stdin: bytes = b"",
     timeout_s: float = 20,
-) -> tuple[Ran, bytes]:
+) -> tuple[CommandResult, bytes]:
     """Run a shell script with its standard output apart; the process, and that output."""
     collected = bytearray()
 
@@ -134,7 +140,7 @@ async def test_what_no_argument_can_be_is_told(tmp_path: Path) -> None:
 def test_head_and_tail_keep_all_that_fits_and_count_the_rest(
     chunks: list[bytes], limit: int
 ) -> None:
-    kept = HeadAndTail(limit)
+    kept = ShortenedOutput(limit)
     for chunk in chunks:
         kept.add(chunk)
 
@@ -150,7 +156,54 @@ def test_head_and_tail_keep_all_that_fits_and_count_the_rest(
 
 @given(text=st.text("aü€😀", min_size=50, max_size=80), limit=st.integers(8, 40))
 def test_a_cut_never_splits_a_character(text: str, limit: int) -> None:
-    kept = HeadAndTail(limit)
+    kept = ShortenedOutput(limit)
     kept.add(text.encode())
 
     assert "\ufffd" not in kept.text()
+
+
+STOPS = {
+    "once": "kill -STOP $PPID",
+    "again and again": "(while :; do kill -STOP $PPID; done) &",
+    "from outside its session": 'p=$PPID; setsid sh -c "while :; do kill -STOP $p; done" &',
+}
+
+
+@pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS.keys())
+@pytest.mark.parametrize("ends_by", ["its time", "cancelling"])
+async def test_a_command_that_stops_its_supervisor_is_ended_all_the_same(
+    tmp_path: Path, stop: str, ends_by: str
+) -> None:
+    marker = f"1000.{os.getpid()}7"
+    script = f"{stop}\nsetsid sleep {marker} & touch ready; sleep {marker}"
+
+    with anyio.fail_after(10):
+        if ends_by == "its time":
+            ran, _ = await run(tmp_path, script, timeout_s=0.5)
+            assert ran.exit_code is None
+        else:
+            async with anyio.create_task_group() as group:
+                group.start_soon(run, tmp_path, script)
+                while not (tmp_path / "ready").exists():  # noqa: ASYNC110 - another process makes it
+                    await anyio.sleep(0.01)
+                group.cancel_scope.cancel()
+
+    assert not running_with(marker)
+
+
+async def test_a_command_that_stops_its_supervisor_and_ends_is_told_with_its_code(
+    tmp_path: Path,
+) -> None:
+    with anyio.fail_after(10):
+        ran, output = await run(tmp_path, "echo out; kill -STOP $PPID; exit 3")
+
+    assert (output, ran.exit_code) == (b"out\n", 3)
+
+
+async def test_on_windows_a_command_says_so_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    with pytest.raises(ProcessNotStarted, match="commands run on Linux and macOS; on Windows"):
+        await run(tmp_path, "true")

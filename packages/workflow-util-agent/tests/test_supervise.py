@@ -137,3 +137,59 @@ def test_when_the_caller_dies_the_command_does() -> None:
     while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_running(pid)
+
+
+def test_when_the_caller_dies_a_command_that_stopped_the_supervisor_does() -> None:
+    caller = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, {SCRIPT!r}, 'sh', '-c',"
+        " 'kill -STOP $PPID; setsid sleep 1000 & echo $!; sleep 1000'], stdin=subprocess.PIPE)\n"
+        "time.sleep(1000)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", caller], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        assert is_running(pid)
+
+        process.send_signal(signal.SIGKILL)
+        assert process.stdout.read() == b""  # nobody holds it any more
+
+
+def test_when_the_supervisor_is_killed_the_command_is() -> None:
+    process = start("sleep", "1000")
+    assert process.stdout is not None
+    with process:
+        wait_for_children(process.pid)
+        process.kill()
+        assert process.stdout.read() == b""  # nobody holds it any more
+
+
+def wait_for_children(pid: int) -> list[int]:
+    while not (found := descendants(pid)):
+        time.sleep(0.01)
+    return found
+
+
+def test_it_needs_nothing_that_python_lacks_on_macos() -> None:
+    """`os.waitid` came to it with Python 3.13, and it has no /proc."""
+    without = (
+        "import os, runpy, sys\n"
+        "del os.waitid\n"
+        "listdir = os.listdir\n"
+        "def listed(folder):\n"
+        "    if folder == '/proc': raise FileNotFoundError(2, 'No such file', folder)\n"
+        "    return listdir(folder)\n"
+        "os.listdir, sys.platform = listed, 'darwin'\n"
+        f"sys.argv = [{SCRIPT!r}, *sys.argv[1:]]\n"
+        f"runpy.run_path({SCRIPT!r}, run_name='__main__')\n"
+    )
+    for script, code in (("sleep 1000 & exit 7", 7), ("sleep 1000 & kill -TERM $$", 143)):
+        with subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", without, "sh", "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            assert finish(process) == (code, b"")

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    if sys.platform == "win32":  # no fork, no signals, no descriptors of folders
+        print("uwf: runs on Linux and macOS; on Windows, use it inside WSL", file=sys.stderr)
+        return 1
     try:
         from uwf._main import run_command
 

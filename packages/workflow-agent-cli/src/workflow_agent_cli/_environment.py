@@ -33,7 +33,7 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS|AUTH", re.
 _CREDENTIALS = re.compile(r"://([^/@\s]+)@")
 _LIKE_KEYS = re.compile(r"""(?<=Bearer )[^\s)\]"',;]+|\b(?:sk|pk|gh[pousr]|xox[bp])[-_][\w-]{8,}""")
 """An agent may have keys in files of its own: what looks like one has no place in an error."""
-_CUT = re.compile(r"(\n\[… \d+ bytes left out here …\]\n)")  # of `HeadAndTail`
+_CUT = re.compile(r"(\n\[… \d+ bytes left out here …\]\n)")  # of `ShortenedOutput`
 _SHORTEST = 4  # what is shorter occurs in any text
 _LONGEST_HALF = 7  # of a key that was cut in two: nobody can use so little of it
 

@@ -17,7 +17,7 @@ from workflow_agent_cli._record import UNKNOWN, AgentRun, How
 from workflow_agent_cli.agents._profiles import AgentProfile
 from workflow_agent_cli.agents._reading import Reading
 from workflow_protocol import Event, ToolFinished
-from workflow_util_agent.process import ProcessNotStarted, Ran, run_command
+from workflow_util_agent.process import CommandResult, ProcessNotStarted, run_command
 
 _MAX_STDERR_BYTES = 16 * 1024
 _MAX_REPORT_BYTES = 1024 * 1024
@@ -154,7 +154,7 @@ def _command_line(order: Order, report: Path) -> list[str]:
 
 
 def judge(
-    profile: AgentProfile, reading: Reading, ran: Ran, *, left_out: int, stray: str
+    profile: AgentProfile, reading: Reading, ran: CommandResult, *, left_out: int, stray: str
 ) -> tuple[How, str]:
     """How it went, and the words for what went wrong. An exit code of 0 alone proves nothing.
 

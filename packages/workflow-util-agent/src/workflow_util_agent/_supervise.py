@@ -4,9 +4,13 @@ It starts for each command, so it imports nothing of the package, and not `signa
 `collections.abc`, which would double the 8 ms that an interpreter takes. Its stdin is a lifeline.
 When that closes, because the caller wants an end or died, everything is killed.
 
+`--join FILE` before the command, any number of times: the `cgroup.procs` of a group for it.
+
 Orphans of the command become children of this process, so that neither `setsid` nor a double fork
-gets away (prctl(2), PR_SET_CHILD_SUBREAPER). A sandbox with a process namespace of its own needs no
-such thing: see `_shell`. Ends with the command's exit code, 128 + n for signal n.
+gets away (prctl(2), PR_SET_CHILD_SUBREAPER). A command may stop this process (`kill -STOP $PPID`):
+the caller lets it go on, and when the caller dies the kernel does (PR_SET_PDEATHSIG). A sandbox
+with a process namespace of its own needs none of this: see `_shell`. Ends with the command's exit
+code, 128 + n for signal n.
 """
 
 from __future__ import annotations
@@ -22,29 +26,41 @@ else:
     import _signal as signal  # the part in C, without its enums
 
 _LIFELINE = 0
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(arguments: list[str]) -> int:
     """Run the command until it ends or the lifeline closes."""
-    _adopt_orphans()
+    groups: list[str] = []
+    while arguments[0] == "--join":
+        groups.append(arguments[1])
+        arguments = arguments[2:]
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)  # it finds its lifeline closed then
     wake, alarm = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(alarm, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
-    child = _start(arguments)
+    child = _start(arguments, groups)
     code = _wait(child, wake)
     _end_all(child, wake)
     return code
 
 
-def _start(command: list[str]) -> int:
+def _start(command: list[str], groups: list[str]) -> int:
+    parent = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(127)
         os.setpgid(0, 0)
+        for group in groups:
+            os.write(os.open(group, os.O_WRONLY), b"0")  # the process that writes
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which is inherited
         os.execvp(command[0], command)
@@ -56,7 +72,7 @@ def _start(command: list[str]) -> int:
 
 def _wait(child: int, wake: int) -> int:
     while True:
-        for pid, status in _reaped():
+        for pid, status in _reaped()[0]:
             if pid == child:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
@@ -70,12 +86,8 @@ def _wait(child: int, wake: int) -> int:
 def _end_all(child: int, wake: int) -> None:
     """Kill children until none is left; their own become children and are killed in turn."""
     _kill(-child)
-    while True:
-        _reaped()
-        children = _children()
-        if not children:
-            return
-        for pid in children:
+    while _reaped()[1]:
+        for pid in _children() if sys.platform == "linux" else [child]:
             _kill(pid)
         select.select([wake], [], [], 0.02)
         _empty(wake)
@@ -88,30 +100,23 @@ def _kill(pid: int) -> None:
         pass
 
 
-def _reaped() -> list[tuple[int, int]]:
-    """The children that have ended, with their status."""
+def _reaped() -> tuple[list[tuple[int, int]], bool]:
+    """The children that have ended, with their status, and whether there are others."""
     found: list[tuple[int, int]] = []
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             found.append(ended)
     except ChildProcessError:
-        pass  # there is none at all
-    return found
+        return found, False
+    return found, True
 
 
 def _children() -> list[int]:
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return []  # the usual case, without a look at all processes
-    return [pid for pid in map(int, filter(str.isdigit, _listed("/proc"))) if _is_mine(pid)]
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
+        pids = map(int, filter(str.isdigit, os.listdir("/proc")))
     except OSError:
         return []
+    return [pid for pid in pids if _is_mine(pid)]
 
 
 def _is_mine(pid: int) -> bool:
@@ -131,12 +136,12 @@ def _empty(pipe: int) -> None:
         pass
 
 
-def _adopt_orphans() -> None:
+def _prctl(option: int, value: int) -> None:
     if sys.platform != "linux":
-        return  # only the process group is killed there
+        return  # only the process group is killed there, and a stopped one waits for its caller
     import ctypes
 
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 if __name__ == "__main__":
