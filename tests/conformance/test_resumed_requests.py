@@ -136,3 +136,26 @@ async def test_what_was_too_long_is_sent_to_another_model_or_place(
     else:
         assert "refused before" not in str(second.error)
         assert len(small.bodies) == 2
+
+
+async def test_state_of_the_provider_and_its_ids_are_the_same_bytes_after_a_resume(
+    tmp_path: Path,
+) -> None:
+    gemini = function("ping", id="call_1") | {
+        "extra_content": {"google": {"thought_signature": "c2ln"}}
+    }
+    first_turn = say(None, gemini, function("ping", id="functions.ping:1"))
+    doubled = say(None, function("ping", id="call_1"), reasoning_details=[{"data": "enc"}])
+    replies = [first_turn, doubled, REFUSED, RESOLVE]
+    async with loopback_server(replies, strict=True) as server, open_store(tmp_path / "s") as store:
+        first = await Engine(store).start(workflow(server.provider()), "Go.")
+        second = await Engine(store).resume(workflow(server.provider()), first.thread_id)
+
+    assert second.value == Answer(42)
+    assert server.bodies[3] == server.bodies[2]
+    assert server.faults == []
+    turns = [each for each in server.requests[3]["messages"] if each["role"] == "assistant"]
+    assert turns[0]["tool_calls"][0] == gemini
+    ids = [call["id"] for turn in turns for call in turn["tool_calls"]]
+    assert ids == ["call_1", "functions.ping:1", "c00001000"]
+    assert turns[1]["reasoning_details"] == [{"data": "enc"}]

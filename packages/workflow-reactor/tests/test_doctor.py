@@ -55,6 +55,10 @@ class Endpoint:
             found.append(f"parallel_{str(request['parallel_tool_calls']).lower()}")
         messages = request["messages"]
         found += ["system"] if messages[0]["role"] == "system" else []
+        calls = [call for each in messages for call in each.get("tool_calls", ())]
+        found += ["came_ids"] if any(call["id"].startswith("k") for call in calls) else []
+        found += ["own_ids"] if any(call["id"].startswith("c") for call in calls) else []
+        found += ["stateless"] if any("extra_content" not in call for call in calls) else []
         found += ["tool_message"] if messages[-1]["role"] == "tool" else []
         found += ["echo"] if any("reasoning_content" in each for each in messages) else []
         found += ["both"] if "Rome" in messages[0]["content"] else []
@@ -78,7 +82,8 @@ class Endpoint:
             count = 2 if "both" in features and "parallel_false" not in features else 1
             if "parallel" in self.ignores and "parallel_true" not in features:
                 count = 1
-            return say(None, *[function(name, city="Paris", id=f"k{n}") for n in range(count)])
+            calls = [function(name, city="Paris", id=f"k{n}") for n in range(count)]
+            return say(None, *[{**each, "extra_content": {"signature": "s"}} for each in calls])
         if "system" in features:
             return say("BLUE")
         return say("alpha beta " if "stop" in features else "alpha beta gamma delta", usage=(9, 60))
@@ -110,6 +115,9 @@ GOOD: dict[str, Any] = {
         ("stop", "", {"stop": False}),
         ("", "stop", {"stop": False}),
         ("echo", "", {"echo_reasoning": False}),
+        ("stateless", "", {}),
+        ("came_ids", "", {"echo_call_ids": False}),
+        ("own_ids", "", {}),
         ("named", "", {"forced_tool_choice": "required"}),
         ("", "named", {"forced_tool_choice": "required"}),
         ("named required", "", {"forced_tool_choice": "none"}),
@@ -165,7 +173,7 @@ async def test_what_an_endpoint_can_do_is_found_out(
     expected = {name: value for name, value in {**GOOD, **differs}.items() if value is not None}
     assert profile_changes(findings) == expected
     provider.with_profile(**expected)
-    assert len({each.probe for each in findings}) == len(findings) == 28
+    assert len({each.probe for each in findings}) == len(findings) == 30
     assert not any("sk-loopback" in each.words for each in findings)
 
 
@@ -175,7 +183,7 @@ async def test_each_request_is_small_and_bounded() -> None:
         findings = await examine(server.provider(max_attempts=5), on_finding=heard.append)
 
     assert heard == findings
-    assert len(server.bodies) == 24
+    assert len(server.bodies) == 25
     for body in server.bodies:
         request = json.loads(body)
         assert request.get("max_tokens", request.get("max_completion_tokens")) <= 256

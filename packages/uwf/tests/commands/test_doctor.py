@@ -109,7 +109,7 @@ async def test_json_has_a_line_for_each_question_and_one_for_the_profile(uwf: Cl
 
     assert done.code == 0, done.err
     *findings, last = done.lines
-    assert len(findings) == 28
+    assert len(findings) == 30
     assert findings[0].pop("elapsed_ms") >= 0
     assert findings[0] == {
         "probe": "chat",

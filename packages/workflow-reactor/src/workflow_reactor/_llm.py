@@ -124,11 +124,16 @@ async def ask_model(
             error.messages = tuple(conversation)
             raise
         conversation.is_new = False
-        return found.raw
+        raw = found.raw
+        if not conversation.call_ids.isdisjoint(found.message.call_ids):
+            found = None  # a model that doesn't look at the history: read as a replay would
+        return raw
 
     def read(raw: bytes) -> AssistantMessage:
         nonlocal found
-        found = found or read_reply(raw, llm.profile, round=round, tools=tools)
+        if found is None:
+            taken = conversation.call_ids
+            found = read_reply(raw, llm.profile, round=round, tools=tools, taken_ids=taken)
         return found
 
     raw = await journal.run(

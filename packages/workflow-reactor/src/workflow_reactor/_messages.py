@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -28,6 +28,8 @@ class Message(msgspec.Struct, frozen=True):
     role: Literal["system", "user", "assistant", "tool"]
     json: bytes
     """The encoded message, exactly as it stands in each request."""
+    call_ids: tuple[str, ...] = ()
+    """The ids of its tool calls."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -40,7 +42,8 @@ class ToolCall:
     """A call that the model asked for."""
 
     id: str
-    """The engine's own id: unique in the conversation and the same on each replay."""
+    """What the call and its result are sent back with: the provider's own id, where it is unique in
+    the conversation and the endpoint takes it; else one of ours, the same on each replay."""
     name: str
     arguments: str
     """A JSON object as text: always valid, `{}` where `fault` says why it isn't the model's."""
@@ -49,6 +52,12 @@ class ToolCall:
     raw_arguments: str = ""
     """What the model wrote, where it differs from `arguments`."""
     provider_id: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    """What else the provider put on the call, such as a signature: it goes back unchanged."""
+    function_extra: Mapping[str, Any] = field(
+        default_factory=dict[str, Any], compare=False, repr=False
+    )
+    """… and on its `function`."""
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,11 +104,17 @@ def assistant(text: str, tool_calls: Sequence[ToolCall] = (), **extra: Any) -> M
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": _valid_name(call.name), "arguments": call.arguments},
+                "function": {
+                    "name": _valid_name(call.name),
+                    "arguments": call.arguments,
+                    **call.function_extra,
+                },
+                **call.extra,
             }
             for call in tool_calls
         ]
-    return Message("assistant", _encode(data | extra))
+    ids = tuple([call.id for call in tool_calls])
+    return Message("assistant", _encode(data | extra), ids)
 
 
 def _valid_name(name: str) -> str:

@@ -81,7 +81,10 @@ class Profile:
     """The most tokens that one reply may have; `None` leaves it to the provider."""
     max_tokens_field: str = "max_tokens"
     echo_reasoning: bool = True
-    """Send `reasoning_content` back with the turn it came with."""
+    """Send `reasoning_content` and its like back with the turn it came with."""
+    echo_call_ids: bool = True
+    """Send a call's id back as it came. Else, and where it is missing or doubled, one of nine
+    letters and digits stands in its place, which every known endpoint takes."""
     text_tool_calls: bool = False
     """Recognise a tool call that the model wrote into its text."""
 

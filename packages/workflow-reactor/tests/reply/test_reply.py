@@ -38,13 +38,14 @@ def test_a_plain_reply_is_text_with_usage() -> None:
     assert reply.message.data == {"role": "assistant", "content": "Hello."}
 
 
-def test_a_call_gets_the_engines_own_id_and_keeps_the_providers() -> None:
+def test_a_call_keeps_the_providers_id_and_gets_one_of_ours_where_that_comes_again() -> None:
     reply = read(say(None, function("a", x=1, id="same"), function("b", id="same")))
 
-    assert [call.id for call in reply.tool_calls] == ["c00002000", "c00002001"]
+    assert [call.id for call in reply.tool_calls] == ["same", "c00002001"]
     assert [call.provider_id for call in reply.tool_calls] == ["same", "same"]
+    assert reply.message.call_ids == ("same", "c00002001")
     assert reply.message.data["tool_calls"][0] == {
-        "id": "c00002000",
+        "id": "same",
         "type": "function",
         "function": {"name": "a", "arguments": '{"x": 1}'},
     }

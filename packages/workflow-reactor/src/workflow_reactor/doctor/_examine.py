@@ -12,8 +12,9 @@ import httpx
 import msgspec
 
 from workflow_protocol import JsonObject
+from workflow_reactor._messages import AssistantMessage
 from workflow_reactor._provider import LlmProvider, Profile
-from workflow_reactor.doctor._probes import PROBES, Observed, Probe
+from workflow_reactor.doctor._probes import PROBES, Observed, Probe, with_results
 from workflow_reactor.doctor._verdicts import Answer
 from workflow_reactor.http._exchange import Exchange
 from workflow_reactor.http._faults import ProviderFault, fault_of_error, fault_of_status
@@ -59,7 +60,9 @@ async def examine(
         for probe in PROBES:
             started = time.monotonic()
             if not probe.same_as:
-                observed = await _observe(exchange, provider, _body(provider, probe, limit_field))
+                called = seen[probe.after].reply if probe.after else None
+                body = _body(provider, probe, limit_field, called)
+                observed = await _observe(exchange, provider, body)
                 if probe is PROBES[0] and observed.refused:  # perhaps for the limit's name
                     other = _LIMIT_FIELDS[limit_field == _LIMIT_FIELDS[0]]
                     again = await _observe(exchange, provider, _body(provider, probe, other))
@@ -98,6 +101,7 @@ def profile_changes(findings: Sequence[Finding]) -> dict[str, Any]:
     schemas = answers.get("json_schema") == "yes"
     limits = [name for name in _LIMIT_FIELDS if _yes(answers, name)]
     only_asked = answers.get("parallel") == "no" and _yes(answers, "parallel_on")
+    no_echo = answers.get("tool_ids_echo") == "no"
     form = _response_format(answers)
     found: dict[str, Any] = {
         "dialect": _dialect(answers, form),
@@ -110,6 +114,7 @@ def profile_changes(findings: Sequence[Finding]) -> dict[str, Any]:
         "stop": _as_bool(answers.get("stop")),
         "max_tokens_field": limits[0] if limits else None,
         "echo_reasoning": _as_bool(answers.get("reasoning_echo")),
+        "echo_call_ids": False if _yes(answers, "tool_result") and no_echo else None,
         "text_tool_calls": True if _yes(answers, "tool_in_text") else None,
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -157,7 +162,8 @@ def _forced(answers: Answers) -> str | None:
 
 
 def _dialect(answers: Answers, response_format: str | None) -> str | None:
-    native = _both(answers, "tool", "tool_result")
+    sent_back = "tool_ids_echo" if _yes(answers, "tool_ids_echo") else "tool_result"
+    native = _both(answers, "tool", sent_back)
     if native is None:
         return None
     if native:
@@ -167,8 +173,13 @@ def _dialect(answers: Answers, response_format: str | None) -> str | None:
     return "xml" if response_format == "none" else "json"
 
 
-def _body(provider: LlmProvider, probe: Probe, limit_field: str) -> bytes:
-    fields: JsonObject = {"model": provider.model, **provider.extra_body, **probe.body}
+def _body(
+    provider: LlmProvider, probe: Probe, limit_field: str, called: AssistantMessage | None = None
+) -> bytes:
+    asked = probe.body
+    if probe.after:
+        asked = with_results(asked, called, own_ids=probe.own_ids)
+    fields: JsonObject = {"model": provider.model, **provider.extra_body, **asked}
     if probe.max_tokens is not None:
         fields[limit_field] = min(probe.max_tokens, provider.profile.max_tokens or probe.max_tokens)
     return _encode(fields)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workflow_protocol import JsonObject
-from workflow_reactor._messages import AssistantMessage
+from workflow_reactor._messages import AssistantMessage, ToolCall, assistant, tool_result
 from workflow_reactor.doctor._verdicts import (
     FEW_TOKENS,
     Answer,
@@ -22,6 +22,7 @@ from workflow_reactor.doctor._verdicts import (
     calls_weather,
     counts,
     has_ids,
+    has_state,
     has_text,
     is_answered,
     is_coloured,
@@ -34,6 +35,7 @@ from workflow_reactor.doctor._verdicts import (
     reasons,
     stops,
 )
+from workflow_reactor.reply._calls import own_id
 
 PROBE_TOKENS = 256
 """The most tokens of a probe's reply: enough for a model that reasons a little first."""
@@ -59,6 +61,10 @@ class Probe:
     """What a yes means."""
     body: JsonObject = field(default_factory=dict[str, Any])
     """The request, without model and limit."""
+    after: str = ""
+    """The name of an earlier probe whose calls are sent back, with results; `own_ids`: with ids of
+    ours."""
+    own_ids: bool = False
     judge: Judge
     same_as: str = ""
     """The name of an earlier probe whose reply is judged; nothing is sent."""
@@ -74,6 +80,25 @@ class Probe:
         if observed.reply is None:
             return Verdict(self.refusal, f"refused: {observed.refused}")
         return self.judge(observed.reply)
+
+
+def with_results(body: JsonObject, called: AssistantMessage | None, *, own_ids: bool) -> JsonObject:
+    """A request with calls of an earlier reply, as they came, and their results.
+
+    Args:
+        called: the reply; a call of ours where there is none, or none of its own.
+        own_ids: the calls have ids of ours.
+    """
+    calls = called.tool_calls if called is not None and called.tool_calls else (_CALL,)
+    if own_ids:
+        calls = [replace(call, id=own_id(0, index)) for index, call in enumerate(calls)]
+    known = {"role", "content", "tool_calls"}
+    data = called.message.data if called is not None and called.tool_calls else {}
+    state = {name: value for name, value in data.items() if name not in known}
+    message = assistant("", calls, **state)
+    results = [tool_result(call, "Sunny, 21 degrees.") for call in calls]
+    sent = [*body["messages"], *[each.data for each in (message, *results)]]
+    return {**body, "messages": sent}
 
 
 def _says(text: str) -> list[JsonObject]:
@@ -121,21 +146,7 @@ _RECURSIVE: JsonObject = _object(
         }
     },
 )
-_CALLED = [
-    *_ASK_WEATHER,
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {
-                "id": "c00000000",
-                "type": "function",
-                "function": {"name": "weather", "arguments": '{"city":"Paris"}'},
-            }
-        ],
-    },
-    {"role": "tool", "tool_call_id": "c00000000", "content": "Sunny, 21 degrees."},
-]
+_CALL = ToolCall(id="c00000000", name="weather", arguments='{"city":"Paris"}')
 _THOUGHT = [
     *_says("Say hi."),
     {"role": "assistant", "content": "Hi.", "reasoning_content": "A greeting is asked for."},
@@ -243,9 +254,24 @@ PROBES: tuple[Probe, ...] = (
         same_as="tool",
     ),
     Probe(
+        name="tool_state",
+        asks="calls carry state of the provider, which goes back",
+        judge=has_state,
+        same_as="tool",
+    ),
+    Probe(
         name="tool_result",
         asks="a call and its result can be sent back",
-        body={"messages": _CALLED, "tools": [_WEATHER]},
+        body={"messages": _ASK_WEATHER, "tools": [_WEATHER]},
+        after="tool",
+        own_ids=True,
+        judge=is_answered,
+    ),
+    Probe(
+        name="tool_ids_echo",
+        asks="… with the id that it came with",
+        body={"messages": _ASK_WEATHER, "tools": [_WEATHER]},
+        after="tool",
         judge=is_answered,
     ),
     Probe(

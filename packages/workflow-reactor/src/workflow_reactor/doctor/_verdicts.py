@@ -190,6 +190,17 @@ def has_ids(reply: AssistantMessage) -> Verdict:
     return Verdict("yes" if all(ids) else "no", f"{ids[0]!r}" if ids[0] else "they are empty")
 
 
+def has_state(reply: AssistantMessage) -> Verdict:
+    """Its calls, or the message, have fields that the protocol doesn't know."""
+    if not reply.tool_calls:
+        return Verdict("unclear", "there was no call")
+    names = [name for call in reply.tool_calls for name in (*call.extra, *call.function_extra)]
+    names += reply.message.data.keys() - {"role", "content", "tool_calls"}
+    if not names:
+        return Verdict("no", "none")
+    return Verdict("yes", ", ".join(dict.fromkeys(names))[:200])
+
+
 def calls_in_text(reply: AssistantMessage) -> Verdict:
     """It has a call written as text."""
     if reply.tool_calls:

@@ -33,7 +33,7 @@ from workflow_reactor.http._faults import (
 from workflow_reactor.http._retry import wait_before_retry
 from workflow_reactor.reply._reply import NotAReply, read_reply
 from workflow_reactor.request._bodies import NO_OPTIONS, Frame, Framer, RequestOptions
-from workflow_reactor.request._conversation import Conversation
+from workflow_reactor.request._conversation import Conversation, call_ids
 from workflow_reactor.request._tools import ToolDefinition
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -147,7 +147,11 @@ class _Session:
         attempt, waited_s = 1, 0.0
         while True:
             answer = await exchange.post(body)
-            reply = self._read(answer, round, tools) if isinstance(answer, HttpReply) else answer
+            reply = (
+                self._read(answer, round, tools, messages)
+                if isinstance(answer, HttpReply)
+                else answer
+            )
             if isinstance(reply, AssistantMessage):
                 return reply
             fault = reply.without(self._provider.api_key.reveal())
@@ -160,12 +164,17 @@ class _Session:
             attempt, waited_s = attempt + 1, waited_s + wait_s
 
     def _read(
-        self, answer: HttpReply, round: int, tools: Sequence[ToolDefinition]
+        self,
+        answer: HttpReply,
+        round: int,
+        tools: Sequence[ToolDefinition],
+        messages: Sequence[Message],
     ) -> AssistantMessage | ProviderFault:
         if not 200 <= answer.status < 300:
             return fault_of_status(answer.status, answer.headers, answer.body)
         try:
-            return read_reply(answer.body, self.profile, round=round, tools=tools)
+            taken = call_ids(messages)
+            return read_reply(answer.body, self.profile, round=round, tools=tools, taken_ids=taken)
         except NotAReply as error:
             if error.error is not None:
                 return fault_of_error(error.error, answer.headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
@@ -29,11 +30,10 @@ def make_call(
     round: int,
     index: int,
     cut: bool = False,
-    provider_id: str = "",
+    id: str = "",
+    **more: Any,
 ) -> ToolCall:
     """Build a call from arguments of any shape; `fault` says why they can't be used.
-
-    The id is nine letters and digits, the one form that every known endpoint accepts.
 
     Args:
         name: as the model wrote it.
@@ -41,7 +41,8 @@ def make_call(
         round: which reply of the conversation it is in.
         index: its place among the calls of the reply.
         cut: the reply ended at the output limit.
-        provider_id: the provider's own id, kept for the record.
+        id: what it is sent back with; one of ours if not given.
+        more: other fields of the call.
     """
     if isinstance(arguments, str):
         raw = well_formed(arguments)
@@ -50,13 +51,19 @@ def make_call(
         raw = as_json(arguments)
         text, fault = _from_value(arguments, raw)
     return ToolCall(
-        id=f"c{round:05d}{index:03d}",
+        id=id or own_id(round, index),
         name=well_formed(name).strip().removeprefix("functions."),
         arguments="{}" if fault else text,
         fault=fault,
         raw_arguments=raw,
-        provider_id=provider_id,
+        **more,
     )
+
+
+def own_id(round: int, index: int, taken: Collection[str] = ()) -> str:
+    """Nine letters and digits, the one form of an id that every known endpoint accepts."""
+    ids = (f"{letter}{round:05d}{index:03d}" for letter in "cdefghijklmnopqrstuvwxyz")
+    return next(id for id in ids if id not in taken)
 
 
 def broken_call(name: str, raw: str, fault: str, *, round: int, index: int) -> ToolCall:

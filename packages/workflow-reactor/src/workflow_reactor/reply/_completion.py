@@ -8,6 +8,13 @@ from typing import Generic, TypeVar
 import msgspec
 
 from workflow_reactor.reply._json_text import escape_controls, well_formed
+from workflow_reactor.reply._unknown import (
+    CALL_FIELDS,
+    FUNCTION_FIELDS,
+    MESSAGE_FIELDS,
+    Fields,
+    unknown_fields,
+)
 
 T = TypeVar("T")
 
@@ -30,7 +37,6 @@ class MessageBody(msgspec.Struct):
     refusal: object = None
     reasoning_content: object = None
     reasoning: object = None
-    reasoning_details: object = None
     tool_calls: msgspec.Raw = _ABSENT
     function_call: msgspec.Raw = _ABSENT
 
@@ -42,6 +48,9 @@ class CallBody(msgspec.Struct, frozen=True):
     arguments: str | None
     """The text that the model wrote, also where the provider sent an object. `None`: nothing."""
     id: object = None
+    extra: Fields = {}
+    """What else the provider put on the call, and on its function."""
+    function_extra: Fields = {}
 
 
 class ReplyBody(msgspec.Struct, frozen=True):
@@ -51,6 +60,8 @@ class ReplyBody(msgspec.Struct, frozen=True):
     calls: list[CallBody]
     finish_reason: object
     usage: object
+    extra: Fields = {}
+    """What else the provider put on the message, reasoning included."""
 
 
 class _Function(msgspec.Struct):
@@ -125,7 +136,8 @@ def _read(body: bytes) -> ReplyBody:
         if error:
             raise NotAReply("the reply was an error under status 200", error)
         raise NotAReply("the reply has no choices[0].message")
-    return ReplyBody(message, _calls(message), choice.finish_reason, top.usage)
+    extra = unknown_fields(choice.message, MESSAGE_FIELDS)
+    return ReplyBody(message, _calls(message), choice.finish_reason, top.usage, extra)
 
 
 def _calls(message: MessageBody) -> list[CallBody]:
@@ -135,8 +147,12 @@ def _calls(message: MessageBody) -> list[CallBody]:
     for item in [message.tool_calls] if items is None else items:
         call = _CALL.read(item)
         if call is not None:  # some leave the wrapper `function` out
-            function = _FUNCTION.read(call.function) or call
-            calls.append(CallBody(function.name, _arguments(function.arguments), call.id))
+            function = _FUNCTION.read(call.function)
+            wrapped = {} if function is None else unknown_fields(call.function, FUNCTION_FIELDS)
+            function = function or call
+            extra = unknown_fields(item, CALL_FIELDS)
+            arguments = _arguments(function.arguments)
+            calls.append(CallBody(function.name, arguments, call.id, extra, wrapped))
     older = _FUNCTION.read(message.function_call) if not calls else None
     if older is not None:
         calls.append(CallBody(older.name, _arguments(older.arguments)))

@@ -8,16 +8,17 @@ handled by the retry layer), or the model wrote something odd (kept as text, or 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from workflow_protocol import Usage
 from workflow_reactor._messages import AssistantMessage, Finish, ToolCall, assistant
 from workflow_reactor._provider import Profile
-from workflow_reactor.reply._calls import as_json, make_call
+from workflow_reactor.reply._calls import as_json, make_call, own_id
 from workflow_reactor.reply._completion import CallBody, MessageBody, NotAReply, read_body
 from workflow_reactor.reply._json_text import well_formed
 from workflow_reactor.reply._text_calls import calls_in_text, spelled
+from workflow_reactor.reply._unknown import REASONING
 from workflow_reactor.request._tools import ToolDefinition
 
 __all__ = ["NotAReply", "read_reply"]
@@ -42,6 +43,7 @@ def read_reply(
     *,
     round: int = 0,
     tools: Sequence[ToolDefinition] | None = None,
+    taken_ids: Collection[str] = (),
 ) -> AssistantMessage:
     """Decode one chat completion.
 
@@ -51,6 +53,7 @@ def read_reply(
         round: makes the ids of the calls unique in the conversation.
         tools: what was offered. Where there was nothing to call, native calls become text: a
             history may not hold calls that nobody answers. `None` if that isn't known.
+        taken_ids: the ids of the conversation's calls so far.
 
     Raises:
         NotAReply: not JSON, an error object under status 200, or no message in it.
@@ -62,20 +65,28 @@ def read_reply(
     parts = _Parts(message.content)
     refusal = message.refusal if isinstance(message.refusal, str) else parts.refusal
     text = parts.text or well_formed(refusal)
-    calls = _calls([*reply.calls, *parts.calls], round=round, cut=finish == "length")
+    taken = set(taken_ids) if reply.calls or parts.calls else set[str]()
+    calls = tuple(
+        [
+            _call(call, taken, profile, round=round, index=index, cut=finish == "length")
+            for index, call in enumerate([*reply.calls, *parts.calls])
+        ]
+    )
     if calls and tools is not None and not tools:
         text, calls = text or spelled(calls), ()
     elif not calls and profile.text_tool_calls and text and (tools is None or tools):
         names = None if tools is None else {tool.name for tool in tools}
         calls = calls_in_text(text, names, round=round)
-    reasoning, echo = _reasoning(message, parts)
+    echo = reply.extra
+    if not profile.echo_reasoning:
+        echo = {name: value for name, value in echo.items() if not REASONING.search(name)}
     return AssistantMessage(
         text=text,
         tool_calls=calls,
         finish="refused" if refusal and not calls else finish,
         usage=usage,
-        reasoning=reasoning,
-        message=assistant(text, calls, **(echo if profile.echo_reasoning else {})),
+        reasoning=_reasoning(message, parts),
+        message=assistant(text, calls, **echo),
         raw=body,
     )
 
@@ -111,17 +122,12 @@ class _Parts:
                     pass
 
 
-def _reasoning(message: MessageBody, parts: _Parts) -> tuple[str, dict[str, Any]]:
-    """What the model thought, and the fields that go back as they came."""
-    echo: dict[str, Any] = {}
-    details: object = message.reasoning_details
-    if details and isinstance(details, list):
-        echo["reasoning_details"] = details
-    for key in ("reasoning_content", "reasoning"):
-        value = getattr(message, key)
+def _reasoning(message: MessageBody, parts: _Parts) -> str:
+    """What the model thought, in words."""
+    for value in (message.reasoning_content, message.reasoning):
         if isinstance(value, str) and value:
-            return well_formed(value), {key: well_formed(value), **echo}
-    return parts.thoughts, echo
+            return well_formed(value)
+    return parts.thoughts
 
 
 def _usage(usage: object) -> Usage:
@@ -166,17 +172,26 @@ def _finish(reason: object, usage: Usage, max_tokens: int | None) -> Finish:
     return _FINISH.get(reason, "other") if isinstance(reason, str) else "other"
 
 
-def _calls(bodies: Sequence[CallBody], *, round: int, cut: bool) -> tuple[ToolCall, ...]:
-    return tuple(
-        [
-            make_call(
-                call.name if isinstance(call.name, str) else "",
-                call.arguments,
-                round=round,
-                index=index,
-                cut=cut,
-                provider_id=well_formed(call.id) if isinstance(call.id, str) else "",
-            )
-            for index, call in enumerate(bodies)
-        ]
+def _call(
+    call: CallBody, taken: set[str], profile: Profile, *, round: int, index: int, cut: bool
+) -> ToolCall:
+    """A native call.
+
+    Args:
+        taken: the ids that are used in the conversation; gets that of the call.
+    """
+    came = well_formed(call.id) if isinstance(call.id, str) else ""
+    may_go_back = profile.echo_call_ids and came.strip() and came not in taken
+    id = came if may_go_back else own_id(round, index, taken)
+    taken.add(id)
+    return make_call(
+        call.name if isinstance(call.name, str) else "",
+        call.arguments,
+        round=round,
+        index=index,
+        cut=cut,
+        id=id,
+        provider_id=came,
+        extra=call.extra,
+        function_extra=call.function_extra,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import overload
 
 from workflow_reactor._messages import Message
@@ -21,6 +21,8 @@ class Conversation(Sequence[Message]):
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.is_new = True
         """Nothing of it was sent in this run of the turn, though all may have been in another."""
+        self.call_ids: set[str] = set()
+        """The ids of all its tool calls."""
         self._messages: list[Message] = []
         self._joined = bytearray()
         self._body: tuple[Frame, int, bytes] | None = None
@@ -35,6 +37,8 @@ class Conversation(Sequence[Message]):
             self._joined += b","
         self._joined += message.json
         self._messages.append(message)
+        if message.call_ids:
+            self.call_ids.update(message.call_ids)
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Add messages in their order."""
@@ -71,3 +75,10 @@ class Conversation(Sequence[Message]):
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         return self._messages[index]
+
+
+def call_ids(messages: Sequence[Message]) -> Set[str]:
+    """The ids of all tool calls in a conversation."""
+    if isinstance(messages, Conversation):
+        return messages.call_ids
+    return {id for message in messages for id in message.call_ids}

@@ -11,6 +11,7 @@ from workflow_reactor._messages import AssistantMessage, Message
 from workflow_reactor._provider import Profile
 from workflow_reactor.reply._reply import read_reply
 from workflow_reactor.request._bodies import NO_OPTIONS, Frame, Framer, RequestOptions
+from workflow_reactor.request._conversation import call_ids
 from workflow_reactor.request._tools import ToolDefinition
 from workflow_reactor.testing._script import Reply, Request, Script
 
@@ -38,4 +39,10 @@ class ScriptedLlm(Script[bytes]):
         """Reply with the next of the script."""
         await anyio.lowlevel.checkpoint()
         request: Request = msgspec.json.decode(self.frame(tools, options).body(messages))
-        return read_reply(self.answer(request), self.profile, round=round, tools=tools)
+        return read_reply(
+            self.answer(request),
+            self.profile,
+            round=round,
+            tools=tools,
+            taken_ids=call_ids(messages),
+        )

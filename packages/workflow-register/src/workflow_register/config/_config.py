@@ -71,6 +71,9 @@ class ProfileOverrides:
     echo_reasoning: bool | None = field(
         default=None, metadata=_about("whether reasoning is sent back with its turn", strict=True)
     )
+    echo_call_ids: bool | None = field(
+        default=None, metadata=_about("whether a call's id is sent back as it came", strict=True)
+    )
     text_tool_calls: bool | None = field(
         default=None,
         metadata=_about("whether tool calls written into the text are recognised", strict=True),
