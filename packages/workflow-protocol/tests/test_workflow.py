@@ -28,6 +28,10 @@ class Review:
     approved: bool
 
 
+class Unknown:
+    """No data type of either library."""
+
+
 def role(name: str, schema: type[Any] = Review) -> RoleDefinition[Any]:
     return RoleDefinition(name=name, description=f"the {name}", system_prompt="Do.", schema=schema)
 
@@ -133,7 +137,7 @@ def test_all_faults_are_reported_at_once_with_their_places() -> None:
         ({"roles": [WRITER, REVIEWER, role("writer")]}, "another role has this name already"),
         ({"roles": [WRITER, REVIEWER, role("__end__")]}, "this name is reserved"),
         ({"roles": [WRITER, REVIEWER, role("Bad Name")]}, "use lower-case words"),
-        ({"roles": [WRITER, REVIEWER, role("odd", object)]}, "can't be used as a schema"),
+        ({"roles": [WRITER, REVIEWER, role("odd", Unknown)]}, "can't be used as a schema"),
         ({"table": {**TABLE, "writer": [Transition(END)]}}, "this role has two rows"),
         ({"table": {**TABLE, role("writer"): [Transition(END)]}}, "another definition of 'writer'"),
         ({"table": {**TABLE, START: []}}, "table['__start__']: no transition leads on"),

@@ -47,7 +47,7 @@ def test_a_type_that_is_no_object_is_wrapped_and_unwrapped(
 
     assert parameters["type"] == "object"
     assert not parameters.keys() & {"anyOf", "oneOf", "$ref"}
-    assert result.read_json(f'{{"value": {text}}}') == value
+    assert result.read_json(f'{{"value": {text}}}').value == value
 
 
 @pytest.mark.parametrize(("type_", "value", "text"), CASES, ids=lambda each: str(each)[:20])
@@ -57,8 +57,8 @@ def test_the_bare_value_is_accepted_from_a_careless_model(
     result = ResultSchema(type_)
     call = make_call(RESOLVE, text, round=0, index=0)
 
-    assert result.read_call(call) == value
-    assert result.read_text(f"```json\n{text}\n```" if text[0] in "{[" else text) == value
+    assert result.read_call(call).value == value
+    assert result.read_text(f"```json\n{text}\n```" if text[0] in "{[" else text).value == value
 
 
 class Holder(msgspec.Struct, tag=True):
@@ -69,10 +69,10 @@ def test_a_bare_object_with_the_wrapping_s_own_key_is_still_understood() -> None
     result = ResultSchema(Holder | B)
     bare = '{"type": "Holder", "value": 1}'
 
-    assert result.read_json(bare) == Holder(1)
-    assert result.read_json(f'{{"value": {bare}}}') == Holder(1)
-    assert ResultSchema(dict[str, int]).read_json('{"value": 1}') == {"value": 1}
-    assert ResultSchema(dict[str, int] | None).read_json('{"value": 1}') == {"value": 1}
+    assert result.read_json(bare).value == Holder(1)
+    assert result.read_json(f'{{"value": {bare}}}').value == Holder(1)
+    assert ResultSchema(dict[str, int]).read_json('{"value": 1}').value == {"value": 1}
+    assert ResultSchema(dict[str, int] | None).read_json('{"value": 1}').value == {"value": 1}
     with pytest.raises(
         SchemaMismatch, match=r"\$\.value: expected an object or null, got a string"
     ):
@@ -94,7 +94,7 @@ def test_text_that_is_no_json_is_a_string_where_one_is_wanted(
 ) -> None:
     call = make_call(RESOLVE, arguments, round=0, index=0)
 
-    assert ResultSchema(type_).read_call(call) == value
+    assert ResultSchema(type_).read_call(call).value == value
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_object_is_offered_as_it_is() -> None:
     call = make_call(RESOLVE, '{"value": 1, "children": [{"value": 2}]}', round=0, index=0)
 
     assert not result.wrapped or "$defs" in result.json_schema
-    assert result.read_call(call) == Tree(value=1, children=[Tree(value=2)])
+    assert result.read_call(call).value == Tree(value=1, children=[Tree(value=2)])
     assert json.loads(result.tool().json)["function"]["name"] == "resolve"
 
 

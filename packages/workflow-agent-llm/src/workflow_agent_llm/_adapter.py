@@ -64,10 +64,13 @@ async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultS
         )
         messages.append(reply.message)
         try:
-            return result.read_text(reply.text)
+            resolved = result.read_text(reply.text)
         except SchemaMismatch as misfit:
             cut = "it was cut off at the output limit; " if reply.finish == "length" else ""
             problem = f"{cut}{misfit}"
+        else:
+            await ctx.journal.note(resolved)
+            return resolved.value
         messages.append(
             user(f"Your reply is not valid:\n{problem}\nReply again with the JSON value alone.")
         )

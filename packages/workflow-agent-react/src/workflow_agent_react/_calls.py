@@ -13,20 +13,20 @@ from workflow_agent_react._invoke import Invoker, Verdict
 from workflow_agent_react._read_call import Misread, ReadCall, bad_result, normal
 from workflow_agent_react._results import ToolResult
 from workflow_agent_react.guards._approvals import Permit
-from workflow_protocol import Effect, SchemaMismatch, Suspended, ToolFinished, WorkflowError
+from workflow_protocol import (
+    Effect,
+    Resolved,
+    SchemaMismatch,
+    Suspended,
+    ToolFinished,
+    WorkflowError,
+)
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 
 T = TypeVar("T")
 
 MAX_AT_ONCE = 16
 """So many reads of a reply run together; a search may be a process and some megabytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved(Generic[T]):
-    """The role's value, in a box, as it may be any value at all."""
-
-    value: T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +107,18 @@ class CallRunner(Generic[T]):
                 )
         try:
             if self.invoker.guard is None:
-                return Resolved(self.result.read_call(call))
+                return self.result.read_call(call)
             verdict = await self.invoker.verdict(call, place)
             outcome = await self.invoker.carry_out(call, place, verdict)
             if isinstance(outcome, ToolResult) and outcome.ok:
-                return Resolved(self._value(call, verdict, outcome))
+                return self._value(call, verdict, outcome)
             return outcome
         except SchemaMismatch as misfit:
             return ToolResult(False, bad_result(misfit))
         except Misread as misread:
             return ToolResult(False, str(misread))
 
-    def _value(self, call: ToolCall, verdict: Verdict, outcome: ToolResult) -> T:
+    def _value(self, call: ToolCall, verdict: Verdict, outcome: ToolResult) -> Resolved[T]:
         """The value that was judged, not one that is read from it once more."""
         if isinstance(verdict, Permit) and isinstance(verdict.call, ReadCall):
             return verdict.call.value

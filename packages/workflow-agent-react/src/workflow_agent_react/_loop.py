@@ -59,6 +59,7 @@ async def react(
         messages.append(turn.message)
         results, resolved = await runner.run(turn.calls, round)
         if resolved is not None:
+            await ctx.journal.note(resolved)
             return resolved.value
         verdict = repetition.saw_turn(turn, results)
         notes = [DONE_BEFORE] if verdict == "tell" else []

@@ -25,7 +25,7 @@ class ReadCall(ToolCall):
     """A call whose arguments have been read; `arguments` says all that the tool gets."""
 
     value: Any
-    """What was read of them."""
+    """What was read of them; of `resolve` a `Resolved`."""
     encoded: str
     """The arguments that say so. A handler around the tool may have put others in since."""
     written: str
@@ -72,8 +72,9 @@ class CallReader(msgspec.Struct, frozen=True):
         """
         try:
             if call.name == RESOLVE:
-                value = self.result.read_call(call)
-                return ReadCall.of(call, value, _result_arguments(self.result, value))
+                resolved = self.result.read_call(call)
+                arguments = _result_arguments(self.result, resolved.value)
+                return ReadCall.of(call, resolved, arguments)
             return _read(self.tools[call.name], call)
         except NotSaid as error:
             raise Misread(f"it can't be judged and was not run: {error}") from error

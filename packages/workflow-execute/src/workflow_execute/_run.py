@@ -30,7 +30,7 @@ from workflow_execute._records import (
 )
 from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import SupervisorFn, judge, stopped
-from workflow_execute._workflow import Workflow, encode_value
+from workflow_execute._workflow import Workflow
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._journal import Asker, StoreJournal
 from workflow_execute.owners._commit import commit_whole
@@ -48,6 +48,7 @@ from workflow_protocol import (
     Completion,
     Event,
     Hash,
+    Resolved,
     RoleFinished,
     RoleStep,
     StartStep,
@@ -282,10 +283,9 @@ class Run:
 
     async def _commit(self, step: RoleStep) -> None:
         """Write the step, publish it as the head and close the turn: one transaction."""
-        role = self._workflow.definition.role(step.role)
         step = msgspec.structs.replace(step, child_threads=tuple(self._children))
         assert self._head is not None  # begin or take_up came first
-        value, words = content(encode_value(role, step.meta)[0]), content(step.content)
+        value, words = content(step.json), content(step.content)
         rest, turn = self._journal.rest()
         on_disk, charged = self._journal.last, self._journal.charged
         below = [await self._store.ref(thread_ref(each, "head")) for each in self._children]
@@ -451,7 +451,7 @@ class Run:
         return RefMove(thread_ref(self._ctx.thread_id, what), old, new)
 
     async def _note(self, event: Event) -> None:
-        if self._around.observer is not None:
+        if self._around.observer is not None and not isinstance(event, Resolved):
             try:
                 self._around.observer(event)
             except Exception:  # noqa: BLE001 - whatever it raises, the thread goes on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from workflow_cas import content
 from workflow_execute._errors import BindingError, RoleValueError
@@ -22,6 +22,7 @@ from workflow_protocol import (
     ModelReplied,
     Question,
     Replied,
+    Resolved,
     RoleDefinition,
     RoleStarted,
     RoleStep,
@@ -29,12 +30,17 @@ from workflow_protocol import (
     ThreadContext,
     Usage,
     WorkflowDefinition,
+    has_defaults_made_anew,
     next_role,
     recorded_result,
     schema_of,
+    stored_form,
 )
 
 T = TypeVar("T")
+
+VALUE_KEY = "value"
+"""The journal's key of a value with parts that are made anew each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +73,15 @@ class Workflow:
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
         given = await _carry_out(role, adapter, replace(ctx, journal=turn))
-        data, value = encode_value(role, given)
-        words = data.decode() if turn.content is None else turn.content
+        stored, value = _to_store(role, given, turn.source_of(given))
+        if has_defaults_made_anew(given):  # a replay would make others
+            stored = await ctx.journal.run(VALUE_KEY, _giving(stored), type=bytes)
+            value = schema_of(role.schema).restore(stored)
+        words = _encoded(role, value, stored) if turn.content is None else turn.content
         return RoleStep(
             role=role.name,
             meta=value,
+            json=stored,
             content=words,
             content_hash=content(words).hash,
             timestamp_ms=now_ms(),
@@ -124,21 +134,35 @@ async def _carry_out(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadCon
         ) from error
 
 
-def encode_value(role: RoleDefinition[T], value: T) -> tuple[bytes, T]:
-    """Encode a role's value, and give it as it will be read back, now or after a resume.
+def _to_store(role: RoleDefinition[T], value: T, source: bytes | None) -> tuple[bytes, T]:
+    """The JSON that a role's value is stored as, and the value as all who read it get it.
 
     Raises:
-        RoleValueError: it is not of the role's schema.
+        RoleValueError: it is not of the role's schema, or can't be stored.
     """
     schema = schema_of(role.schema)
     try:
-        data = schema.encode(value)
-        return data, schema.validate_json(data)
-    except (SchemaMismatch, TypeError, ValueError) as error:
+        return stored_form(schema, value, source)
+    except SchemaMismatch as error:
         raise RoleValueError(
             f"the adapter of {role.name!r} returned a value of type {type(value).__name__}, "
             f"which does not fit {schema.title}: {error}"
         ) from error
+
+
+def _giving(data: bytes) -> Callable[[], Awaitable[bytes]]:
+    async def give() -> bytes:
+        return data
+
+    return give
+
+
+def _encoded(role: RoleDefinition[T], value: T, stored: bytes) -> str:
+    """What later roles read of a value: its encoding, which computed fields belong to."""
+    try:
+        return schema_of(role.schema).encode(value).decode()
+    except Exception:  # noqa: BLE001 - a serializer of the schema may raise anything
+        return stored.decode()
 
 
 @dataclass(slots=True)
@@ -148,6 +172,11 @@ class _TurnJournal:
     inner: Journal
     usage: Usage = field(default_factory=Usage)
     content: str | None = None
+    sources: list[Resolved[Any]] = field(default_factory=list[Resolved[Any]])
+
+    def source_of(self, value: object) -> bytes | None:
+        """The JSON that this very value was read from, if the adapter told it."""
+        return next((each.json for each in reversed(self.sources) if each.value is value), None)
 
     async def run(
         self,
@@ -178,6 +207,9 @@ class _TurnJournal:
             self.usage += event.usage
         elif isinstance(event, Replied):
             self.content = event.content
+        elif isinstance(event, Resolved):
+            self.sources.append(event)
+            return
         await self.inner.note(event)
 
     def recorded(self, key: str) -> bytes | None:

@@ -15,6 +15,7 @@ from workflow_protocol._events import (
     Event,
     ModelReplied,
     Replied,
+    Resolved,
     Retrying,
     RoleFinished,
     RoleStarted,
@@ -36,11 +37,6 @@ from workflow_protocol._journal import (
     recorded_result,
 )
 from workflow_protocol._role import RoleDefinition
-from workflow_protocol._schema import (
-    JsonObject,
-    Schema,
-    schema_of,
-)
 from workflow_protocol._scope import ScopedJournal
 from workflow_protocol._thread import (
     Completion,
@@ -65,6 +61,9 @@ from workflow_protocol._workflow import (
     describe,
     next_role,
 )
+from workflow_protocol.schemas._json_schema import JsonObject
+from workflow_protocol.schemas._schema import Schema, schema_of
+from workflow_protocol.schemas._stored import has_defaults_made_anew, stored_form
 
 __all__ = [
     "END",
@@ -91,6 +90,7 @@ __all__ = [
     "OutcomeUnknown",
     "Question",
     "Replied",
+    "Resolved",
     "Retrying",
     "RoleDefinition",
     "RoleDescription",
@@ -118,7 +118,9 @@ __all__ = [
     "WorkflowDescription",
     "WorkflowError",
     "describe",
+    "has_defaults_made_anew",
     "next_role",
     "recorded_result",
     "schema_of",
+    "stored_form",
 ]

@@ -5,9 +5,13 @@ Adapters make these through `Journal.note`; the engine adds which thread, step a
 
 from __future__ import annotations
 
+from typing import Any, Generic, TypeVar
+
 import msgspec
 
 from workflow_protocol._usage import Usage
+
+T = TypeVar("T")
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
@@ -77,6 +81,16 @@ class Replied(_Event, frozen=True):
     content: str
 
 
+class Resolved(_Event, Generic[T], frozen=True):
+    """The JSON from which an adapter read the role's value. The engine hears it, observers don't.
+
+    Where the value's own encoding would be read back as another value, the step is stored as this.
+    """
+
+    value: T
+    json: bytes
+
+
 class RoleFinished(_Event, frozen=True):
     """A step was committed. `value` is the role's value as JSON."""
 
@@ -107,6 +121,7 @@ Event = (
     | ToolFinished
     | Retrying
     | Replied
+    | Resolved[Any]
     | RoleFinished
     | ThreadEnded
 )

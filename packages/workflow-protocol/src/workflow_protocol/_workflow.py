@@ -12,8 +12,9 @@ import msgspec
 
 from workflow_protocol._errors import DefinitionError, Fault, RoutingError, SchemaTypeError
 from workflow_protocol._role import RoleDefinition
-from workflow_protocol._schema import JsonObject, schema_of
 from workflow_protocol._thread import Completion, ThreadContext
+from workflow_protocol.schemas._json_schema import JsonObject
+from workflow_protocol.schemas._schema import schema_of
 
 START = "__start__"
 """The key of the table that says which role begins."""

@@ -16,6 +16,7 @@ from typing_extensions import TypeForm
 
 from workflow_protocol import (
     OutcomeUnknown,
+    Resolved,
     SchemaMismatch,
     Suspended,
     ThreadContext,
@@ -86,9 +87,9 @@ def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
                     max_rounds=config.max_rounds,
                 )
                 messages.append(reply.message)
-                value = await turn.take_in(reply, messages, round)
-                if value is not None:
-                    return value.value
+                if found := await turn.take_in(reply, messages, round):
+                    await thread.journal.note(found)
+                    return found.value
         raise MaxRoundsExceeded(
             f"the model gave no valid value in {config.max_rounds} rounds",
             messages=messages,
@@ -96,12 +97,6 @@ def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
         )
 
     return reactor
-
-
-class _Found(msgspec.Struct, Generic[T], frozen=True):
-    """The value, in a box, as it may be any value at all."""
-
-    value: T
 
 
 class _Turn(msgspec.Struct, Generic[T], frozen=True):
@@ -114,11 +109,11 @@ class _Turn(msgspec.Struct, Generic[T], frozen=True):
 
     async def take_in(
         self, reply: AssistantMessage, messages: Conversation, round: int
-    ) -> _Found[T] | None:
+    ) -> Resolved[T] | None:
         """Run a reply's calls in their order, or read its text; add what the model is told."""
         if not reply.tool_calls:
             try:
-                return _Found(self.result.read_text(reply.text))
+                return self.result.read_text(reply.text)
             except SchemaMismatch as misfit:
                 problem = f"Your reply is not valid; call `resolve` with the result:\n{misfit}"
                 messages.append(user(problem))
@@ -126,7 +121,7 @@ class _Turn(msgspec.Struct, Generic[T], frozen=True):
         for index, call in enumerate(reply.tool_calls):
             if call.name == RESOLVE:
                 try:
-                    return _Found(self.result.read_call(call))
+                    return self.result.read_call(call)
                 except SchemaMismatch as misfit:
                     text = f"Error: the result is not valid; mend it and resolve again:\n{misfit}"
             else:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 from typing_extensions import TypeForm
 
-from workflow_protocol import Effect, Fault, JsonObject, Schema, SchemaMismatch, schema_of
+from workflow_protocol import Effect, Fault, JsonObject, Resolved, Schema, SchemaMismatch, schema_of
 from workflow_reactor._messages import ToolCall
 from workflow_reactor.reply._calls import CUT
 from workflow_reactor.reply._json_text import NotOneValue, find_json, parse_strict
@@ -49,8 +49,8 @@ class ResultSchema(Generic[T]):
             validated=True,
         )
 
-    def read_call(self, call: ToolCall) -> T:
-        """Validate the arguments of a `resolve` call.
+    def read_call(self, call: ToolCall) -> Resolved[T]:
+        """Validate the arguments of a `resolve` call; a role notes in its journal what it takes.
 
         A wrapped value is accepted bare as well, where that is what the model wrote.
 
@@ -70,7 +70,7 @@ class ResultSchema(Generic[T]):
                 continue
         raise SchemaMismatch([Fault("", call.fault)])
 
-    def read_text(self, text: str) -> T:
+    def read_text(self, text: str) -> Resolved[T]:
         """Find the value in a model's text and validate it.
 
         Raises:
@@ -81,7 +81,7 @@ class ResultSchema(Generic[T]):
         except NotOneValue as error:
             raise SchemaMismatch([Fault("", f"the reply is not one JSON value: {error}")]) from None
 
-    def read_json(self, text: str) -> T:
+    def read_json(self, text: str) -> Resolved[T]:
         """Validate JSON text, wrapped or (where the type is wrapped) bare.
 
         Raises:
@@ -97,13 +97,16 @@ class ResultSchema(Generic[T]):
             except SchemaMismatch:
                 raise misfit from None
 
-    def _read_bare(self, text: str) -> T:
-        return self.schema.validate_json(without_absent(self._bare, text))
+    def _read_bare(self, text: str) -> Resolved[T]:
+        return self._validated(without_absent(self._bare, text).encode())
 
-    def _read_inner(self, text: str) -> T:
+    def _validated(self, json: bytes) -> Resolved[T]:
+        return Resolved(value=self.schema.validate_json(json), json=json)
+
+    def _read_inner(self, text: str) -> Resolved[T]:
         inner = _unwrap(without_absent(self.json_schema, text))
         try:
-            return self.schema.validate_json(inner)
+            return self._validated(inner)
         except SchemaMismatch as misfit:
             place = f"$.{WRAP_KEY}"
             faults = [

@@ -13,7 +13,7 @@ from workflow_execute._errors import RoleValueError, ThreadNotResumable
 from workflow_execute._workflow import Workflow
 from workflow_execute.children._child import ChildResult, ChildTask, run_child
 from workflow_execute.threads._read import StoredThread, read_thread
-from workflow_protocol import RoleFn, SchemaMismatch, ThreadContext, ThreadId, schema_of
+from workflow_protocol import Resolved, RoleFn, SchemaMismatch, ThreadContext, ThreadId, schema_of
 
 T = TypeVar("T")
 
@@ -49,16 +49,19 @@ class WorkflowAdapter:
                 workflow=self.workflow, prompt=self.prompt(prompt, ctx), name=self.name
             )
             done = await run_child(ctx, task)
+            await ctx.journal.note(Resolved(value=done.value, json=done.json))
             if self.convert is not None:
                 return cast("T", self.convert(done))  # the engine validates what it gives
             try:
-                return done.read(schema)
+                value = done.read(schema)
             except SchemaMismatch as error:
                 raise RoleValueError(
                     f"child thread {done.thread_id} ({self.name}) gave a value that does not fit "
                     f"the schema {schema_of(schema).title}; give the role the schema of the "
                     f"child's last role, or workflow_adapter a `convert`: {error}"
                 ) from error
+            await ctx.journal.note(Resolved(value=value, json=done.json))
+            return value
 
         return role
 

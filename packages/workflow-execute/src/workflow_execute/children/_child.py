@@ -86,7 +86,7 @@ class ChildResult:
                 "code with `convert`",
                 return_code=self.return_code,
             )
-        return schema_of(schema).validate_json(self.json)
+        return schema_of(schema).restore(self.json)
 
 
 @runtime_checkable
@@ -136,7 +136,7 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
     json = bytes(record.value)
     value: object = None
     if record.role:
-        value = schema_of(task.workflow.definition.role(record.role).schema).validate_json(json)
+        value = schema_of(task.workflow.definition.role(record.role).schema).restore(json)
     return ChildResult(
         thread_id=thread_id,
         name=task.name,

@@ -15,7 +15,6 @@ from workflow_execute._errors import (
 )
 from workflow_execute._result import ThreadResult
 from workflow_execute._run import Run, Surroundings
-from workflow_execute._workflow import Workflow, encode_value
 from workflow_execute.children._child import ChildRecord, ChildTask
 from workflow_execute.owners._locks import owning
 from workflow_execute.owners._own_task import in_own_task
@@ -93,7 +92,7 @@ def _record(task: ChildTask, result: ThreadResult) -> ChildRecord:
     who = f"child thread {result.thread_id} ({task.name})"
     match result.state:
         case "completed":
-            return _completed(task.workflow, result)
+            return _completed(result)
         case "suspended":
             # A thread further down has said who it is already.
             reason = result.summary if result.waits_for else f"{who} waits: {result.summary}"
@@ -108,15 +107,14 @@ def _record(task: ChildTask, result: ThreadResult) -> ChildRecord:
             ) from result.error
 
 
-def _completed(workflow: Workflow, result: ThreadResult) -> ChildRecord:
+def _completed(result: ThreadResult) -> ChildRecord:
     done = ChildRecord(
         thread_id=result.thread_id, return_code=result.return_code, summary=result.summary
     )
     if not result.steps:
         return done
     last = result.steps[-1]
-    value, _ = encode_value(workflow.definition.role(last.role), last.meta)
-    return msgspec.structs.replace(done, role=last.role, value=msgspec.Raw(value))
+    return msgspec.structs.replace(done, role=last.role, value=msgspec.Raw(last.json))
 
 
 def _record_of(stored: StoredThread) -> ChildRecord:

@@ -46,7 +46,8 @@ def typed_step(step: StoredStep, workflow: Workflow) -> RoleStep:
     role = workflow.definition.role(step.record.role)
     return RoleStep(
         role=role.name,
-        meta=schema_of(role.schema).validate_json(step.value),
+        meta=schema_of(role.schema).restore(step.value),
+        json=step.value,
         content=step.content,
         content_hash=step.content_hash,
         timestamp_ms=step.record.at_ms,

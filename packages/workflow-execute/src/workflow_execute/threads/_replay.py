@@ -14,7 +14,7 @@ from workflow_execute._differences import compare
 from workflow_execute._errors import JournalMismatch, NotRecorded
 from workflow_execute._records import SUPERVISOR_KEYS
 from workflow_execute._supervisor import Decision, recorded_decision, stopped
-from workflow_execute._workflow import Workflow, encode_value
+from workflow_execute._workflow import Workflow
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._journal import TurnRecords, check_input, decode
 from workflow_execute.threads._context import context_of, typed_step
@@ -130,9 +130,8 @@ async def _replay_step(
     if isinstance(outcome, Completion) or outcome.role != step.record.role:
         now = "the end" if isinstance(outcome, Completion) else outcome.role
         raise JournalMismatch(place, f"{step.record.role!r} was next, now it is {now!r}")
-    value, _ = encode_value(workflow.definition.role(outcome.role), outcome.meta)
     for what, recorded, now in (
-        ("value", step.value, value),
+        ("value", step.value, outcome.json),
         ("content", step.content.encode(), outcome.content.encode()),
         ("usage", msgspec.json.encode(step.record.usage), msgspec.json.encode(outcome.usage)),
     ):
