@@ -15,6 +15,7 @@ from workflow_protocol._role import RoleDefinition
 from workflow_protocol._thread import Completion, ThreadContext
 from workflow_protocol.schemas._json_schema import JsonObject
 from workflow_protocol.schemas._schema import schema_of
+from workflow_protocol.schemas._stored import check_storable
 
 START = "__start__"
 """The key of the table that says which role begins."""
@@ -190,6 +191,7 @@ def _role_faults(roles: Iterable[Role]) -> Iterable[Fault]:
             yield Fault(place, "another role has this name already")
         seen.add(role.name)
         try:
+            check_storable(role.schema)
             schema_of(role.schema)
         except SchemaTypeError as error:
             yield Fault(f"{place}.schema", str(error))

@@ -15,7 +15,18 @@ import pytest
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from workflow_protocol import Schema, SchemaMismatch, SchemaTypeError, schema_of, stored_form
+from workflow_protocol import (
+    END,
+    START,
+    DefinitionError,
+    RoleDefinition,
+    Schema,
+    SchemaMismatch,
+    Transition,
+    WorkflowDefinition,
+    schema_of,
+    stored_form,
+)
 
 if TYPE_CHECKING:
     Absent = int
@@ -264,8 +275,15 @@ class LateStruct(msgspec.Struct):
 def test_a_type_that_can_t_be_kept_is_refused_with_its_place_and_what_would_work(
     type_: Any, words: str
 ) -> None:
-    with pytest.raises(SchemaTypeError, match=words):
-        schema_of(type_)
+    role: RoleDefinition[Any] = RoleDefinition(
+        name="keeper", description="", system_prompt="", schema=type_
+    )
+    with pytest.raises(DefinitionError, match=rf"'keeper'\.schema: .*{words}"):
+        WorkflowDefinition(
+            description="",
+            roles=[role],
+            table={START: [Transition(role)], role: [Transition(END)]},
+        )
 
 
 class Shouted(pydantic.BaseModel):

@@ -18,9 +18,7 @@ from workflow_protocol._errors import SchemaTypeError
 from workflow_protocol.schemas._by_msgspec import MsgspecSchema
 from workflow_protocol.schemas._json_schema import JsonObject, title_of
 from workflow_protocol.schemas._parts import (
-    is_one_shot,
     is_pydantic,
-    is_secret,
     parts_of,
     unknown_name,
 )
@@ -85,9 +83,7 @@ def schema_of(type_: TypeForm[T]) -> Schema[T]:
     follows the model's own configuration, which is lax by default.
 
     Raises:
-        SchemaTypeError: neither library can validate the type, it mixes both, or its values can't
-            be stored: secrets, which are encoded as asterisks, and iterators, which can be read
-            only once.
+        SchemaTypeError: neither library can validate the type, or it mixes both.
     """
     try:
         return cast("Schema[T]", _cached_schema(type_))
@@ -106,13 +102,6 @@ def _build_schema(type_: Any) -> Schema[Any]:
     libraries = set(_libraries_of(type_))
     if libraries == {"msgspec", "pydantic"}:
         raise SchemaTypeError(type_, "it mixes msgspec Structs and pydantic types; use one of them")
-    for place, part in parts_of(type_, into_pydantic=True):
-        if is_secret(part):
-            raise SchemaTypeError(
-                type_, f"{place} is a secret, which can't be stored and read back; use str"
-            )
-        if is_one_shot(part):
-            raise SchemaTypeError(type_, f"{place} can be read only once; use list[…]")
     if "pydantic" not in libraries:
         schema = _by_msgspec(type_, last="msgspec" in libraries)
         if schema is not None:

@@ -12,14 +12,31 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, cast
 
-from workflow_protocol._errors import Fault, SchemaMismatch
+from workflow_protocol._errors import Fault, SchemaMismatch, SchemaTypeError
 from workflow_protocol.schemas._difference import difference
+from workflow_protocol.schemas._parts import is_one_shot, is_secret, parts_of
 from workflow_protocol.schemas._schema import Schema
 
 T = TypeVar("T")
 
 _EMPTY = (list, dict, set, frozenset, tuple)
 """Default factories that give the same each time."""
+
+
+def check_storable(type_: object) -> None:
+    """Refuse a role's schema whose values can't be stored, whatever they are.
+
+    Raises:
+        SchemaTypeError: it has secrets, which are encoded as asterisks, or iterators, which can be
+            read only once; names the place.
+    """
+    for place, part in parts_of(type_, into_pydantic=True):
+        if is_secret(part):
+            raise SchemaTypeError(
+                type_, f"{place} is a secret, which can't be stored and read back; use str"
+            )
+        if is_one_shot(part):
+            raise SchemaTypeError(type_, f"{place} can be read only once; use list[…]")
 
 
 def stored_form(schema: Schema[T], value: T, source: bytes | None = None) -> tuple[bytes, T]:
