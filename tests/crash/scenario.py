@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from typing_extensions import TypeForm
 
@@ -31,10 +31,10 @@ from workflow_protocol import (
     Event,
     Hash,
     Journal,
-    Metered,
     Question,
     RoleDefinition,
     RoleFn,
+    RunOptions,
     ThreadContext,
     Transition,
     WorkflowDefinition,
@@ -176,12 +176,7 @@ class DeadlyJournal:
         self,
         key: str,
         perform: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        effect: Effect = Effect.READ,
-        digest: str = "",
-        request: Callable[[], bytes] | None = None,
-        metered: Metered[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> T:
         async def deadly() -> T:
             self._deadly.boundary()
@@ -190,9 +185,7 @@ class DeadlyJournal:
             return value
 
         self._deadly.boundary()
-        value = await self._inner.run(
-            key, deadly, type=type, effect=effect, digest=digest, request=request, metered=metered
-        )
+        value = await self._inner.run(key, deadly, **options)
         self._deadly.boundary()
         return value
 

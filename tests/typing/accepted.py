@@ -1,6 +1,7 @@
 """What pyright must accept, with the types it must see. Checked by tests/test_typing.py."""
 
-from typing import Literal, assert_type
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeVar, Unpack, assert_type
 
 import msgspec
 import pydantic
@@ -11,13 +12,22 @@ from workflow_protocol import (
     END,
     START,
     AdapterBinding,
+    DirectJournal,
+    Effect,
+    Journal,
+    Metered,
     RoleDefinition,
     RoleFn,
+    RunOptions,
+    ScopedJournal,
     ThreadContext,
     Transition,
+    Usage,
     WorkflowDefinition,
 )
 from workflow_reactor.testing import ScriptedLlm
+
+T = TypeVar("T")
 
 
 class Plan(pydantic.BaseModel):
@@ -71,3 +81,36 @@ def convert(result: ChildResult) -> Plan:
 child = workflow_adapter("child", workflow, convert=convert)
 assert_type(child("prompt", Plan), RoleFn[Plan])
 nested = AdapterBinding(adapter=adapter, overrides={"planner": child, "reviewer": child})
+
+
+class Counting(DirectJournal):
+    """A journal of one's own, which passes on what it is given."""
+
+    calls = 0
+
+    async def run(
+        self, key: str, perform: Callable[[], Awaitable[T]], **options: Unpack[RunOptions[T]]
+    ) -> T:
+        self.calls += 1
+        return await super().run(key, perform, **options)
+
+
+async def pages() -> list[str]:
+    return []
+
+
+metered = Metered[list[str]](model="m", at_most=Usage, used=lambda pages: Usage(calls=len(pages)))
+
+
+async def results(ctx: ThreadContext) -> list[str]:
+    assert_type(await ctx.journal.run("a", pages, type=list[str]), list[str])
+    journal: Journal = ScopedJournal(Counting(), "scope")
+    return await journal.run(
+        "b",
+        pages,
+        type=list[str],
+        effect=Effect.UNSAFE,
+        digest="",
+        request=lambda: b"",
+        metered=metered,
+    )

@@ -2,7 +2,15 @@
 
 import msgspec
 
-from workflow_protocol import AdapterBinding, RoleDefinition, ThreadContext, Transition
+from workflow_protocol import (
+    AdapterBinding,
+    Effect,
+    Metered,
+    RoleDefinition,
+    ThreadContext,
+    Transition,
+    Usage,
+)
 
 
 class Plan(msgspec.Struct):
@@ -30,3 +38,21 @@ async def not_an_adapter(prompt: str) -> str:
 
 binding = AdapterBinding(adapter=not_an_adapter)  # error
 transition = Transition(3)  # error
+
+
+async def count() -> int:
+    return 1
+
+
+of_text = Metered[str](model="m", at_most=Usage, used=lambda text: Usage(calls=len(text)))
+
+
+async def effects(ctx: ThreadContext) -> int:
+    await ctx.journal.run("a", count)  # error
+    await ctx.journal.run("b", count, type=int, efect=Effect.UNSAFE)  # error
+    await ctx.journal.run("c", count, type=int, effect="unsafe")  # error
+    await ctx.journal.run("d", count, type=int, request=b"")  # error
+    await ctx.journal.run("e", count, type=int, metered=of_text)  # error
+    await ctx.journal.run("f", count, type=Review(approved=True))  # error
+    await ctx.scoped("s").journal.run("g", count, int)  # error
+    return await ctx.journal.run("h", count, type=str)  # error

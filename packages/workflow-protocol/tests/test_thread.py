@@ -1,15 +1,17 @@
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import pytest
 
 from workflow_protocol import (
     DirectJournal,
+    Effect,
     OutcomeUnknown,
     Question,
     RoleDefinition,
     RoleStep,
+    ScopedJournal,
     StartStep,
     Suspended,
     ThreadContext,
@@ -101,3 +103,28 @@ async def test_without_an_engine_effects_run_and_nobody_can_be_asked() -> None:
 
 def test_an_unknown_outcome_says_what_to_do() -> None:
     assert "check what it did" in str(OutcomeUnknown("tool/1/0"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs the option `type`"),
+        (
+            {"type": int, "efect": Effect.UNSAFE},
+            "no option 'efect'; the options are digest",
+        ),
+    ],
+)
+async def test_options_that_a_type_checker_refuses_are_refused_before_anything_is_done(
+    options: dict[str, Any], message: str
+) -> None:
+    done: list[str] = []
+
+    async def perform() -> int:
+        done.append("performed")
+        return 3
+
+    for journal in (DirectJournal(), ScopedJournal(DirectJournal(), "scope")):
+        with pytest.raises(TypeError, match=message):
+            await journal.run("k", perform, **options)
+    assert done == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 
 from workflow_cas import content
 from workflow_execute._errors import BindingError, RoleValueError
@@ -15,10 +15,8 @@ from workflow_protocol import (
     AdapterFn,
     Answer,
     Completion,
-    Effect,
     Event,
     Journal,
-    Metered,
     ModelReplied,
     Question,
     Replied,
@@ -26,6 +24,7 @@ from workflow_protocol import (
     RoleDefinition,
     RoleStarted,
     RoleStep,
+    RunOptions,
     SchemaMismatch,
     ThreadContext,
     Usage,
@@ -182,22 +181,9 @@ class _TurnJournal:
         self,
         key: str,
         perform: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        effect: Effect = Effect.READ,
-        digest: str = "",
-        request: Callable[[], bytes] | None = None,
-        metered: Metered[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> T:
-        return await self.inner.run(
-            key,
-            perform,
-            type=type,
-            effect=effect,
-            digest=digest,
-            request=request,
-            metered=metered,
-        )
+        return await self.inner.run(key, perform, **options)
 
     async def ask(self, key: str, question: Question) -> Answer:
         return await self.inner.ask(key, question)

@@ -34,6 +34,8 @@ from workflow_protocol._journal import (
     LastingJournal,
     Metered,
     Question,
+    RunOptions,
+    check_run_options,
     recorded_result,
 )
 from workflow_protocol._role import RoleDefinition
@@ -100,6 +102,7 @@ __all__ = [
     "RoleStep",
     "RoundStarted",
     "RoutingError",
+    "RunOptions",
     "Schema",
     "SchemaMismatch",
     "SchemaTypeError",
@@ -117,6 +120,7 @@ __all__ = [
     "WorkflowDefinition",
     "WorkflowDescription",
     "WorkflowError",
+    "check_run_options",
     "describe",
     "has_defaults_made_anew",
     "next_role",

@@ -6,9 +6,18 @@ may not. `Journal.run` performs an effect the first time and returns the recorde
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import (
+    Generic,
+    Protocol,
+    Required,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    runtime_checkable,
+)
 
 import msgspec
 
@@ -64,6 +73,46 @@ class Metered(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """Reads the usage off the result."""
 
 
+class RunOptions(TypedDict, Generic[T], total=False):
+    """What `Journal.run` takes by name. A journal that wraps another passes it on as it is:
+
+    async def run(
+        self, key: str, perform: Callable[[], Awaitable[T]], **options: Unpack[RunOptions[T]]
+    ) -> T:
+        return await self.inner.run(key, perform, **options)
+    """
+
+    type: Required[builtins.type[T]]
+    """The type of the result, used to read it back. msgspec must be able to encode it."""
+    effect: Effect
+    """What is done about it if the process dies while it runs; `READ` if not given."""
+    digest: str
+    """Names the input (a hash of the request), so that a replay whose input differs is noticed
+    instead of getting an answer to another question."""
+    request: Callable[[], bytes] | None
+    """Gives the bytes of that input, to show and compare them. Called at once or not at all."""
+    metered: Metered[T] | None
+    """What the effect may use of the thread's limits."""
+
+
+_OPTIONS = frozenset(RunOptions.__annotations__)
+
+
+def check_run_options(options: RunOptions[T]) -> None:
+    """Refuse what a type checker refuses, for callers that use none: `efect=` must not count as
+    no effect. A journal that performs effects calls it first.
+
+    Raises:
+        TypeError: an option is unknown, or `type` is missing.
+    """
+    if "type" not in options:
+        raise TypeError("Journal.run needs the option `type`, the type of the result")
+    for name in options:
+        if name not in _OPTIONS:
+            known = ", ".join(sorted(_OPTIONS))
+            raise TypeError(f"Journal.run has no option {name!r}; the options are {known}")
+
+
 class Journal(Protocol):
     """Run-once effects, questions to people, and events for observers, of one role's turn."""
 
@@ -71,12 +120,7 @@ class Journal(Protocol):
         self,
         key: str,
         perform: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        effect: Effect = Effect.READ,
-        digest: str = "",
-        request: Callable[[], bytes] | None = None,
-        metered: Metered[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> T:
         """Perform once and record; return the recorded result ever after.
 
@@ -87,14 +131,8 @@ class Journal(Protocol):
         Args:
             key: unique within the role's turn and the same each time the turn is carried out,
                 such as `llm/3` or `tool/3/0`.
-            perform: the effect. Its result must be of `type`, which msgspec can encode.
-            type: the type of the result, used to read it back.
-            effect: what is done about it if the process dies while it runs.
-            digest: names the input (a hash of the request), so that a replay whose input
-                differs is noticed instead of getting an answer to another question.
-            request: gives the bytes of that input, to show and compare them. It is called at
-                once or not at all.
-            metered: what the effect may use of the thread's limits.
+            perform: the effect. Its result must be of `type`.
+            options: `type` is required; see `RunOptions`.
 
         Raises:
             OutcomeUnknown: an `UNSAFE` effect was started before a crash and not recorded.
@@ -142,15 +180,11 @@ class DirectJournal:
         self,
         key: str,
         perform: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        effect: Effect = Effect.READ,
-        digest: str = "",
-        request: Callable[[], bytes] | None = None,
-        metered: Metered[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> T:
         """Perform the effect and return its result."""
-        del key, type, effect, digest, request, metered
+        del key
+        check_run_options(options)
         return await perform()
 
     async def ask(self, key: str, question: Question) -> Answer:

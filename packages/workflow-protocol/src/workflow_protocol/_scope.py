@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import msgspec
 
 from workflow_protocol._events import Event
-from workflow_protocol._journal import (
-    Answer,
-    Effect,
-    Journal,
-    Metered,
-    Question,
-    recorded_result,
-)
+from workflow_protocol._journal import Answer, Journal, Question, RunOptions, recorded_result
 
 T = TypeVar("T")
 
@@ -30,23 +23,10 @@ class ScopedJournal(msgspec.Struct, frozen=True):
         self,
         key: str,
         perform: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        effect: Effect = Effect.READ,
-        digest: str = "",
-        request: Callable[[], bytes] | None = None,
-        metered: Metered[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> T:
         """See `Journal.run`."""
-        return await self.inner.run(
-            f"{self.name}/{key}",
-            perform,
-            type=type,
-            effect=effect,
-            digest=digest,
-            request=request,
-            metered=metered,
-        )
+        return await self.inner.run(f"{self.name}/{key}", perform, **options)
 
     async def ask(self, key: str, question: Question) -> Answer:
         """See `Journal.ask`."""

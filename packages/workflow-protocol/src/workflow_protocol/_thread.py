@@ -46,7 +46,6 @@ class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     timestamp_ms: int
     json: bytes = b""
     """The value as it is stored: `Schema.restore` gives it back."""
-    refs: tuple[Hash, ...] = ()
     child_threads: tuple[ThreadId, ...] = ()
     """The threads that the turn started, in this order, also those of an abandoned attempt."""
     usage: Usage = Usage()
