@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from workflow_cas import SqliteStore, open_store
 from workflow_execute import (
     Budget,
+    Charge,
     Engine,
     LimitReached,
     Limits,
     Price,
-    Spent,
     Workflow,
     read_thread,
 )
@@ -145,7 +145,7 @@ async def test_threads_that_share_a_budget_never_spend_more_together(store: Sqli
                     tasks.start_soon(run)
             outer.cancel_scope.cancel()
 
-    assert budget.reserved == Spent()
+    assert budget.reserved == Charge()
     assert budget.spent.tokens == len(sent) * 10
     assert 450 < most <= 500
     assert len(set(sent)) == 5
@@ -176,9 +176,9 @@ async def test_a_limit_of_time_suspends_in_the_middle_and_counts_over_runs(
 
 def test_a_price_of_ones_own_goes_before_what_the_provider_says() -> None:
     said = Usage(input_tokens=1_000_000, calls=1, cost_micros=42)
-    assert Budget(Limits()).price("m", said) == Spent(1_000_000, 42)
+    assert Budget(Limits()).price("m", said) == Charge(1_000_000, 42)
     priced = Budget(Limits(prices={"m": Price(input=2, output=8)}))
-    assert priced.price("m", said) == Spent(1_000_000, 2_000_000)
+    assert priced.price("m", said) == Charge(1_000_000, 2_000_000)
 
 
 async def test_a_call_that_fails_gives_its_reservation_back(store: SqliteStore) -> None:
@@ -195,7 +195,7 @@ async def test_a_call_that_fails_gives_its_reservation_back(store: SqliteStore) 
 
     for _ in range(2):
         assert (await Engine(store).start(in_turn(turn), "p", budget=budget)).state == "failed"
-    assert (budget.spent, budget.reserved) == (Spent(), Spent())
+    assert (budget.spent, budget.reserved) == (Charge(), Charge())
 
 
 @given(
@@ -206,18 +206,18 @@ def test_whatever_is_reserved_settled_and_released_the_limit_holds(
     calls: list[tuple[int, int, bool]], limit: int
 ) -> None:
     budget = Budget(Limits(max_tokens=limit))
-    open_ones: list[tuple[Spent, int]] = []
+    open_ones: list[tuple[Charge, int]] = []
     for worst, used, settle_one in calls:
         if settle_one and open_ones:
             reserved, tokens = open_ones.pop(0)
-            budget.settle(reserved, Spent(min(tokens, reserved.tokens)))
+            budget.settle(reserved, Charge(min(tokens, reserved.tokens)))
         with contextlib.suppress(LimitReached):
             reserved = budget.reserve("m", functools.partial(Usage, input_tokens=worst))
             open_ones.append((reserved, used))
         assert budget.spent.tokens + budget.reserved.tokens <= limit
     for reserved, _ in open_ones:
         budget.release(reserved)
-    assert budget.reserved == Spent()
+    assert budget.reserved == Charge()
 
 
 async def test_a_thread_that_is_taken_up_with_its_budget_is_not_counted_twice(
@@ -228,6 +228,6 @@ async def test_a_thread_that_is_taken_up_with_its_budget_is_not_counted_twice(
     workflow = spending(3, sent, roles=3)
     result = await Engine(store).start(workflow, "p", budget=budget)
     for _ in range(3):
-        assert (result.cause, budget.spent) == ("limit", Spent(tokens=60))
+        assert (result.cause, budget.spent) == ("limit", Charge(tokens=60))
         result = await Engine(store).resume(workflow, result.thread_id, budget=budget)
     assert len(sent) == 6

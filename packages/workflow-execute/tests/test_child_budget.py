@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from workflow_cas import MemoryStore, SqliteStore, Store, open_store
 from workflow_execute import (
     Budget,
+    Charge,
     ChildTask,
     Engine,
     Limits,
     Price,
-    Spent,
     Workflow,
     list_threads,
     read_thread,
@@ -92,8 +92,8 @@ async def test_the_limit_of_a_thread_holds_for_its_children_and_raising_it_goes_
     assert 450 < len(spender.sent) * 10 <= 500
     assert "the limit of 500 tokens is reached" in stopped.summary
     tree = await read_tree(store, stopped.thread_id)
-    assert tree.spent == Spent(tokens=len(spender.sent) * 10)
-    assert tree.charged == Spent(tokens=30)
+    assert tree.spent == Charge(tokens=len(spender.sent) * 10)
+    assert tree.charged == Charge(tokens=30)
     same = await Engine(store, limits=Limits(max_tokens=500)).resume(parent, stopped.thread_id)
     assert (same.state, same.cause) == ("suspended", "limit")
     assert len(spender.sent) * 10 <= 500
@@ -104,7 +104,7 @@ async def test_the_limit_of_a_thread_holds_for_its_children_and_raising_it_goes_
     assert len(await list_threads(store)) == 5
     tree = await read_tree(store, stopped.thread_id)
     assert tree.usage == Usage(input_tokens=83 * 8, output_tokens=83 * 2, calls=83)
-    assert tree.spent == Spent(tokens=830)
+    assert tree.spent == Charge(tokens=830)
     assert [step.usage.calls for step in more.steps] == [3]
 
 
@@ -123,7 +123,7 @@ async def test_what_unfinished_children_have_spent_counts_before_any_of_them_goe
     stopped = await Engine(store).resume(parent, died.thread_id, budget=budget)
     assert (stopped.state, stopped.cause) == ("suspended", "limit")
     assert 350 < len(spender.sent) * 10 <= 400
-    assert budget.spent == Spent(tokens=len(spender.sent) * 10)
+    assert budget.spent == Charge(tokens=len(spender.sent) * 10)
 
 
 async def test_a_child_that_is_finished_alone_draws_from_what_the_tree_has_left(
@@ -158,8 +158,8 @@ async def test_a_turn_that_is_begun_anew_keeps_what_it_has_spent(store: SqliteSt
 
     assert (done.state, len(spender.sent)) == ("completed", 2 + 5 + 2 + 10)
     tree = await read_tree(store, died.thread_id)
-    assert tree.spent == Spent(tokens=190, micros=19 * 28)
-    assert (tree.usage.calls, tree.charged) == (12, Spent(tokens=40, micros=4 * 28))
+    assert tree.spent == Charge(tokens=190, micros=19 * 28)
+    assert (tree.usage.calls, tree.charged) == (12, Charge(tokens=40, micros=4 * 28))
     assert [child.thread.status.state for child in tree.children] == ["cancelled", "completed"]
     assert (await read_thread(store, died.thread_id)).steps[0].record.charged_tokens == 40
 

@@ -170,7 +170,7 @@ async def test_a_pause_stays_a_pause_where_the_call_that_it_cuts_off_can_not_be_
         await engine.pause(await find_thread(store, "latest"))
     thread = await read_thread(store, await find_thread(store, "latest"))
     assert (thread.status.state, thread.status.cause) == ("suspended", "paused")
-    assert "'llm/0' took at most was not recorded" in caplog.text
+    assert "the charge of the lost call 'llm/0' was not recorded" in caplog.text
 
 
 async def test_what_was_lost_holds_for_the_limit(store: SqliteStore) -> None:

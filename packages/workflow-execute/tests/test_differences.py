@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from workflow_execute import Difference, compare
 from workflow_execute._differences import (
     find_difference,
+    fingerprint,
+    fingerprint_start,
     short_digest,
-    sketch,
-    sketch_start,
 )
 
 
@@ -38,10 +38,12 @@ def test_two_inputs_are_compared_at_their_first_difference(recorded: bytes, now:
 def test_a_sketch_finds_the_block_of_the_first_difference_after_the_shared_part(
     recorded: bytes, now: bytes, previous: int
 ) -> None:
-    shared = b"s" * sketch_start(previous)
+    shared = b"s" * fingerprint_start(previous)
     recorded, now = shared + recorded, shared + now
-    start = sketch_start(previous)
-    found = find_difference(now, size=len(recorded), sketched=sketch(recorded, start), start=start)
+    start = fingerprint_start(previous)
+    found = find_difference(
+        now, size=len(recorded), recorded=fingerprint(recorded, start), start=start
+    )
 
     if now == recorded:
         assert found is None
@@ -51,9 +53,9 @@ def test_a_sketch_finds_the_block_of_the_first_difference_after_the_shared_part(
 
 def test_a_difference_reads_as_a_sentence() -> None:
     assert str(compare(b"the old way", b"the new way")) == (
-        "it first differs at byte 4, now 'the new way' where it was 'the old way'"
+        "the first difference is at byte 4: now it is 'the new way'; before it was 'the old way'"
     )
-    assert str(Difference(10, 5, "x")) == "it first differs at byte 10 to 15, now 'x'"
+    assert str(Difference(10, 5, "x")) == "the first difference is at byte 10 to 15: now it is 'x'"
 
 
 def test_a_digest_is_kept_as_96_bits_whatever_its_form() -> None:

@@ -9,10 +9,10 @@ from typing_extensions import TypeForm
 
 from workflow_cas import SqliteStore, open_store
 from workflow_execute import (
+    Charge,
     Decision,
     Engine,
     Limits,
-    Spent,
     Workflow,
     create_supervisor,
     create_workflow,
@@ -132,7 +132,7 @@ async def test_what_it_took_counts_also_where_its_decision_is_recorded(store: Sq
     before = (await read_tree(store, failed.thread_id)).spent
     done = await engine.resume(workflow, failed.thread_id)
     assert (failed.state, done.state) == ("failed", "completed")
-    assert (await read_tree(store, failed.thread_id)).spent == before > Spent()
+    assert (await read_tree(store, failed.thread_id)).spent == before > Charge()
 
 
 async def test_a_thread_that_is_about_to_end_is_not_looked_at(store: SqliteStore) -> None:

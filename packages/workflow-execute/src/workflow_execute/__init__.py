@@ -2,17 +2,13 @@
 
 from workflow_execute._budget import (
     Budget,
+    Charge,
     Limits,
     Price,
-    Spent,
 )
 from workflow_execute._differences import (
     Difference,
     compare,
-)
-from workflow_execute._engine import (
-    Engine,
-    run_workflow,
 )
 from workflow_execute._errors import (
     AlreadyAnswered,
@@ -45,9 +41,6 @@ from workflow_execute._records import (
 from workflow_execute._result import (
     ThreadResult,
 )
-from workflow_execute._run import (
-    Observer,
-)
 from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
 from workflow_execute._workflow import (
     Workflow,
@@ -67,10 +60,13 @@ from workflow_execute.children._child import (
     run_child,
     run_children,
 )
-from workflow_execute.journal._entry import JournalEntry
-from workflow_execute.journal._journal import (
-    Asker,
+from workflow_execute.engine._engine import (
+    Engine,
+    run_workflow,
 )
+from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.journal._questions import Asker
+from workflow_execute.run._services import Observer
 from workflow_execute.threads._read import (
     StoredStep,
     StoredThread,
@@ -93,6 +89,7 @@ __all__ = [
     "BindingError",
     "BranchRecord",
     "Budget",
+    "Charge",
     "ChildCancelled",
     "ChildFailed",
     "ChildHost",
@@ -116,7 +113,6 @@ __all__ = [
     "ReplayedRequest",
     "RoleValueError",
     "ShownState",
-    "Spent",
     "StartRecord",
     "StateRecord",
     "StatusRecord",

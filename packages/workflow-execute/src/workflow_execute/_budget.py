@@ -47,15 +47,24 @@ class Limits:
     """By the model's name, for `max_cost`."""
 
 
-class Spent(NamedTuple):
-    """Tokens, and millionths of the price table's currency."""
+class Charge(NamedTuple):
+    """An amount of tokens and money: what calls take, or may take at most."""
 
     tokens: int = 0
+    """Input and output tokens together."""
     micros: int = 0
+    """Millionths of the currency of the price table."""
 
-    def plus(self, other: Spent, times: int = 1) -> Spent:
-        """The sum, or with -1 the difference."""
-        return Spent(self.tokens + times * other.tokens, self.micros + times * other.micros)
+    def plus(self, other: Charge) -> Charge:
+        """The sum."""
+        return Charge(self.tokens + other.tokens, self.micros + other.micros)
+
+    def minus(self, other: Charge) -> Charge:
+        """The difference."""
+        return Charge(self.tokens - other.tokens, self.micros - other.micros)
+
+
+NO_CHARGE = Charge()
 
 
 class Budget:
@@ -70,16 +79,16 @@ class Budget:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.reserved = Spent()
-        self._by_thread: dict[str, Spent] = {}
+        self.reserved = NO_CHARGE
+        self._by_thread: dict[str, Charge] = {}
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Charge:
         """What all threads have spent together."""
         parts = self._by_thread.values()
-        return Spent(sum(part.tokens for part in parts), sum(part.micros for part in parts))
+        return Charge(sum(part.tokens for part in parts), sum(part.micros for part in parts))
 
-    def reserve(self, model: str, at_most: Callable[[], Usage]) -> Spent:
+    def reserve(self, model: str, at_most: Callable[[], Usage]) -> Charge:
         """Set the worst case of a call aside; give it to `settle` or `release`.
 
         Where neither tokens nor costs are limited, nothing is set aside.
@@ -89,7 +98,7 @@ class Budget:
         """
         limits = self.limits
         if limits.max_tokens is None and limits.max_cost is None:
-            return Spent()
+            return NO_CHARGE
         worst = self.price(model, at_most())
         taken = self.spent.plus(self.reserved)
         if limits.max_tokens is not None and taken.tokens + worst.tokens > limits.max_tokens:
@@ -108,24 +117,25 @@ class Budget:
         self.reserved = self.reserved.plus(worst)
         return worst
 
-    def release(self, reservation: Spent) -> None:
+    def release(self, reservation: Charge) -> None:
         """Give a reservation back: the call was not made."""
-        self.reserved = self.reserved.plus(reservation, -1)
+        if reservation is not NO_CHARGE:
+            self.reserved = self.reserved.minus(reservation)
 
-    def settle(self, reservation: Spent, charged: Spent, *, thread_id: str = "") -> None:
+    def settle(self, reservation: Charge, charged: Charge, *, thread_id: str = "") -> None:
         """Exchange a reservation for what the call took."""
         self.release(reservation)
         self.count(charged, thread_id=thread_id)
 
-    def count(self, charged: Spent, *, thread_id: str = "") -> None:
+    def count(self, charged: Charge, *, thread_id: str = "") -> None:
         """Add what was spent, now or in an earlier run."""
-        self._by_thread[thread_id] = self._by_thread.get(thread_id, Spent()).plus(charged)
+        self._by_thread[thread_id] = self._by_thread.get(thread_id, NO_CHARGE).plus(charged)
 
-    def take_up(self, thread_id: str, charged: Spent) -> None:
-        """Set what a thread has spent so far."""
+    def set_spent(self, thread_id: str, charged: Charge) -> None:
+        """Set what a thread has spent in its earlier runs."""
         self._by_thread[thread_id] = charged
 
-    def price(self, model: str, usage: Usage) -> Spent:
+    def price(self, model: str, usage: Usage) -> Charge:
         """What an amount of tokens counts: by the model's price, or else what the provider says.
 
         Raises:
@@ -138,15 +148,15 @@ class Budget:
                 raise LimitReached(
                     "max_cost", f"costs are limited, but {model!r} has no price; add one to prices"
                 )
-            return Spent(tokens, usage.cost_micros or 0)
+            return Charge(tokens, usage.cost_micros or 0)
         cached = price.input if price.cached is None else price.cached
         cost = (
             (usage.input_tokens - usage.cached_tokens) * price.input
             + usage.cached_tokens * cached
             + usage.output_tokens * price.output
         )
-        return Spent(tokens, math.ceil(cost))  # a price per million is millionths per token
+        return Charge(tokens, math.ceil(cost))  # a price per million is millionths per token
 
-    def charge(self, model: str, used: Usage, at_most: Callable[[], Usage]) -> Spent:
+    def charge(self, model: str, used: Usage, at_most: Callable[[], Usage]) -> Charge:
         """What a finished call counts: its usage, or its worst case where that isn't known."""
         return self.price(model, at_most() if used.unknown_calls else used)

@@ -1,7 +1,7 @@
 """Finds where two inputs differ when one of them isn't there any more.
 
-Of each request the journal keeps a digest, its size and a sketch: hashes of a few blocks of the
-bytes that it has beyond the request before. 20 characters tell which fifth of them differs first.
+Of each request the journal keeps a digest, its size and a fingerprint: hashes of a few blocks of
+the bytes that it has beyond the request before. 20 characters tell which fifth differs first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 BLOCKS = 5
 _BLOCK_BYTES = 3
 OVERLAP = 512
-"""How far before the end of the last request the sketched part begins: a request's end (options)
+"""How far before the end of the last request the fingerprint begins: a request's end (options)
 stands after what the next one adds."""
 _SHOWN = 200
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -33,8 +33,8 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         end = "" if self.within <= 1 else f" to {self.at + self.within}"
-        then = "" if self.recorded is None else f" where it was {self.recorded!r}"
-        return f"it first differs at byte {self.at}{end}, now {self.now!r}{then}"
+        before = "" if self.recorded is None else f"; before it was {self.recorded!r}"
+        return f"the first difference is at byte {self.at}{end}: now it is {self.now!r}{before}"
 
 
 def short_digest(digest: str) -> str:
@@ -47,21 +47,21 @@ def short_digest(digest: str) -> str:
     return base64.b64encode(whole[:12]).decode()
 
 
-def sketch(data: bytes, start: int) -> str:
+def fingerprint(data: bytes, start: int) -> str:
     """Hash the blocks of the bytes from `start` on."""
     blocks = _blocks(start, len(data))
     hashes = [hashlib.sha256(data[at : at + size]).digest()[:_BLOCK_BYTES] for at, size in blocks]
     return base64.b64encode(b"".join(hashes)).decode()
 
 
-def sketch_start(previous_size: int) -> int:
-    """Where the sketch of a request begins, after one of that size."""
+def fingerprint_start(previous_size: int) -> int:
+    """Where the fingerprint of a request begins, after one of that size."""
     return max(0, previous_size - OVERLAP)
 
 
-def find_difference(now: bytes, *, size: int, sketched: str, start: int) -> Difference | None:
-    """Compare bytes with the sketch of others; `None` if it can't tell them apart."""
-    hashes = base64.b64decode(sketched)
+def find_difference(now: bytes, *, size: int, recorded: str, start: int) -> Difference | None:
+    """Compare bytes with the fingerprint of others; `None` if it can't tell them apart."""
+    hashes = base64.b64decode(recorded)
     for number, (at, length) in enumerate(_blocks(start, size)):
         part = now[at : at + length]
         kept = hashes[number * _BLOCK_BYTES : (number + 1) * _BLOCK_BYTES]

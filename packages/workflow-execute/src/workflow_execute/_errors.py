@@ -109,12 +109,13 @@ class JournalMismatch(WorkflowError):
         difference: Difference | None = None,
         *,
         now: bytes | None = None,
+        advice: str = "",
     ) -> None:
         self.key = key
         self.difference = difference
         self.now = now
-        where = f": {difference}" if difference is not None else ""
-        super().__init__(f"the record of {key!r} can't be used for this turn: {reason}{where}")
+        parts = [reason, *([str(difference)] if difference else []), *([advice] if advice else [])]
+        super().__init__(f"the record of {key!r} can't be used for this turn: {'; '.join(parts)}")
 
 
 class NotRecorded(JournalMismatch):

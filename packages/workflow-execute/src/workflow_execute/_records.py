@@ -53,7 +53,7 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """From here on something is different. Node type `branch`; its first ref is what precedes it.
 
-    A fork begins with one, and a thread that is taken up with another bundle has one there.
+    A fork begins with one, and a thread that is resumed with another bundle has one there.
     """
 
     format: int
@@ -96,7 +96,8 @@ class TurnRecord(
     omit_defaults=True,
     rename={
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
-        "sketch": "s", "value": "v", "first": "f", "charged_tokens": "u", "charged_micros": "m",
+        "fingerprint": "s", "value": "v", "first": "f", "charged_tokens": "u",
+        "charged_micros": "m",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
@@ -114,8 +115,9 @@ class TurnRecord(
     digest: str = ""
     """The first 12 bytes of the input's digest, in base64."""
     size: int = 0
-    """The bytes of the input, and `sketch` says what they were, roughly; see `_sketch`."""
-    sketch: str = ""
+    """The bytes of the input. `fingerprint` tells where they differ from others, roughly; see
+    `_differences`."""
+    fingerprint: str = ""
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The result, if it is JSON; otherwise it is a content, and the last ref."""
     first: bool = False

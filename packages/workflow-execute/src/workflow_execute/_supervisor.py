@@ -14,7 +14,15 @@ from typing import Literal
 import msgspec
 
 from workflow_execute._records import SUPERVISOR_KEYS
-from workflow_protocol import Completion, Effect, Suspended, ThreadContext, WorkflowError
+from workflow_protocol import (
+    Completion,
+    Effect,
+    Suspended,
+    ThreadContext,
+    WorkflowDefinition,
+    WorkflowError,
+    next_role,
+)
 from workflow_reactor import (
     LlmFn,
     LlmSource,
@@ -87,26 +95,39 @@ def create_supervisor(
         )
     )
 
-    async def supervise(thread: ThreadContext) -> Decision:
+    async def look(thread: ThreadContext) -> Decision:
         scope = thread.scoped(f"{SUPERVISOR_KEYS}{len(thread.steps)}")
         return await reactor(scope, _overview(thread), Decision)
 
-    return supervise
+    return look
 
 
-async def judge(supervisor: SupervisorFn, thread: ThreadContext) -> Decision | None:
+async def supervise(
+    supervisor: SupervisorFn, definition: WorkflowDefinition, thread: ThreadContext
+) -> Completion | None:
+    """Let the supervisor look at a thread that goes on; its end, if the supervisor stops it.
+
+    Raises:
+        Suspended: a limit of the thread is reached.
+    """
+    if next_role(definition, thread) is None:
+        return None  # it ends by itself
+    return completion_of(await _ask(supervisor, thread))
+
+
+async def _ask(supervisor: SupervisorFn, thread: ThreadContext) -> Decision | None:
     """Ask the supervisor, once. One that fails is logged and has nothing to say.
 
     Raises:
         Suspended: a limit of the thread is reached.
     """
 
-    async def ask() -> Decision:
+    async def decide() -> Decision:
         return await supervisor(thread)
 
     key = f"{SUPERVISOR_KEYS}{len(thread.steps)}/{_DECISION}"
     try:
-        return await thread.journal.run(key, ask, type=Decision)
+        return await thread.journal.run(key, decide, type=Decision)
     except Suspended:
         raise
     except Exception:  # noqa: BLE001 - whatever is wrong with it, the thread is not
@@ -114,7 +135,7 @@ async def judge(supervisor: SupervisorFn, thread: ThreadContext) -> Decision | N
         return None
 
 
-def stopped(decision: Decision | None) -> Completion | None:
+def completion_of(decision: Decision | None) -> Completion | None:
     """The end of a thread that the supervisor stops, or `None` where it goes on."""
     if decision is None or decision.decision == "continue":
         return None

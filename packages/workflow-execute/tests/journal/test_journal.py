@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -18,6 +19,7 @@ from workflow_execute import (
     read_attempts,
     read_thread,
     read_turn,
+    run_workflow,
 )
 from workflow_execute.testing import in_turn
 from workflow_protocol import Answer, Effect, OutcomeUnknown, Question, Suspended, ThreadContext
@@ -185,7 +187,7 @@ async def test_an_unsafe_effect_that_asks_before_it_acts_is_begun_again(store: S
 async def test_a_thread_that_is_being_run_takes_no_answers(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workflow_execute._engine.ANSWER_PATIENCE_S", 0.1)
+    monkeypatch.setattr("workflow_execute.engine._answer._PATIENCE_S", 0.1)
     engine = Engine(store, locks=tmp_path / "locks")
     started, go_on = anyio.Event(), anyio.Event()
 
@@ -622,3 +624,20 @@ async def test_an_unknown_outcome_stays_unknown_however_often_it_is_asked_for(
         result = await Engine(store).resume(in_turn(turn), result.thread_id)
 
     assert (result.state, ran) == ("failed", [1])
+
+
+async def test_an_effect_with_a_misspelled_option_is_not_performed() -> None:
+    done: list[str] = []
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def pay() -> int:
+            done.append("paid")
+            return 1
+
+        misspelled: dict[str, Any] = {"type": int, "efect": Effect.UNSAFE}
+        return await ctx.journal.run("pay", pay, **misspelled)
+
+    ended = await run_workflow(in_turn(turn), "p")
+
+    assert (ended.state, done) == ("failed", [])
+    assert "no option 'efect'" in ended.summary

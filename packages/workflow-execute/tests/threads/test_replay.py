@@ -71,7 +71,7 @@ async def test_a_replay_that_comes_to_something_else_says_what(store: SqliteStor
     done = await engine.start(asking(2, []), "p")
 
     with pytest.raises(
-        JournalMismatch, match=r"'llm/1'.*first differs at byte 1, now 'X.*'"
+        JournalMismatch, match=r"'llm/1'.*the first difference is at byte 1: now it is 'X.*'"
     ) as error:
         await engine.replay(asking(2, [], twist="X"), done.thread_id)
     assert error.value.key == "llm/1"

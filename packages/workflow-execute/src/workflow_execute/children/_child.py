@@ -116,7 +116,7 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
     thread_id = ThreadId(
         await journal.run(
             f"{CHILD_THREAD}/{key}",
-            _choose_id,
+            _new_id,
             type=str,
             effect=Effect.REPEATABLE,  # on disk before the child begins
             digest=hashlib.sha256(f"{task.name}\0{task.prompt}".encode()).hexdigest(),
@@ -185,21 +185,21 @@ async def run_children(
     outcomes = [ended[task.key] for task in keyed]
     faults = [each for each in outcomes if isinstance(each, Exception)]
     if faults:
-        raise _worst(faults)
+        raise _error_to_raise(faults)
     return [each for each in outcomes if isinstance(each, ChildResult)]
 
 
-async def _choose_id() -> str:
+async def _new_id() -> str:
     return new_thread_id()
 
 
-def _worst(faults: Sequence[Exception]) -> Exception:
+def _error_to_raise(faults: Sequence[Exception]) -> Exception:
     """The fault that the turn ends with; what else was wrong is noted on it."""
     waits = [each for each in faults if isinstance(each, Suspended)]
     cancelled = [each for each in faults if isinstance(each, ChildCancelled)]
     failed = [each for each in faults if each not in waits and each not in cancelled]
     if not failed and not cancelled:
-        return _together(waits)
+        return _merge_suspensions(waits)
     worst = (failed or cancelled)[0]
     for other in faults:
         if other is not worst:
@@ -207,7 +207,7 @@ def _worst(faults: Sequence[Exception]) -> Exception:
     return worst
 
 
-def _together(waits: Sequence[Suspended]) -> Suspended:
+def _merge_suspensions(waits: Sequence[Suspended]) -> Suspended:
     """One suspension for all. A question is named before a limit: a person can do something."""
     if len(waits) == 1:
         return waits[0]

@@ -11,12 +11,12 @@ import msgspec
 
 from workflow_cas import RefMove, Store, Stored, StoreError, node
 from workflow_execute._records import TurnRecord
-from workflow_execute.owners._commit import commit_whole
+from workflow_execute.owners._commit import commit_shielded
 from workflow_protocol import Hash
 
 
 @dataclass(slots=True, eq=False)
-class _Pending:
+class _QueuedRecord:
     record: TurnRecord
     objects: tuple[Stored, ...]
     awaited: bool
@@ -30,7 +30,7 @@ class TurnWriter:
     def __init__(self, store: Store, ref: str, last: Hash | None) -> None:
         self._store = store
         self._ref = ref
-        self._queue: list[_Pending] = []
+        self._queue: list[_QueuedRecord] = []
         self._writing = anyio.Lock(fast_acquire=True)  # a commit is a checkpoint anyway
         self.last = last
 
@@ -45,7 +45,7 @@ class TurnWriter:
         Raises:
             StoreError: it could not be written, and is not.
         """
-        mine = _Pending(record, objects, awaited=True)
+        mine = _QueuedRecord(record, objects, awaited=True)
         self._queue.append(mine)
         with anyio.CancelScope(shield=True):
             if wait:
@@ -57,30 +57,30 @@ class TurnWriter:
             raise mine.error
 
     @property
-    def waiting(self) -> int:
+    def queued(self) -> int:
         """How many records aren't written yet."""
         return len(self._queue)
 
-    def put_off(self, record: TurnRecord, *objects: Stored) -> None:
+    def defer(self, record: TurnRecord, *objects: Stored) -> None:
         """Write a record with the next one that is appended, or when the turn ends."""
-        self._queue.append(_Pending(record, objects, awaited=False))
+        self._queue.append(_QueuedRecord(record, objects, awaited=False))
 
     async def flush(self) -> None:
-        """Write what was put off.
+        """Write what was deferred.
 
         Raises:
-            StoreError: it could not be written, and is put off still.
+            StoreError: it could not be written, and is still deferred.
         """
         with anyio.CancelScope(shield=True):
             async with self._writing:
                 if self._queue and (error := await self._write_queue()) is not None:
                     raise error
 
-    def rest(self) -> tuple[list[Stored], Hash | None]:
-        """What was put off, for the commit that ends the turn, and the last record with it."""
+    def deferred(self) -> tuple[list[Stored], Hash | None]:
+        """What was deferred, for the commit that ends the turn, and the last record with it."""
         return self._chained(self._queue)
 
-    def _chained(self, batch: Sequence[_Pending]) -> tuple[list[Stored], Hash | None]:
+    def _chained(self, batch: Sequence[_QueuedRecord]) -> tuple[list[Stored], Hash | None]:
         objects: list[Stored] = []
         last = self.last
         for each in batch:
@@ -95,7 +95,7 @@ class TurnWriter:
         objects, last = self._chained(batch)
         try:
             move = RefMove(self._ref, self.last, last)
-            cut_off = await commit_whole(self._store, objects, [move])
+            cancelled = await commit_shielded(self._store, objects, [move])
         except StoreError as error:
             self._queue = [each for each in batch if not each.awaited] + self._queue
             for each in batch:
@@ -104,6 +104,6 @@ class TurnWriter:
         self.last = last
         for each in batch:
             each.written = True
-        if cut_off is not None:
-            raise cut_off
+        if cancelled is not None:
+            raise cancelled
         return None

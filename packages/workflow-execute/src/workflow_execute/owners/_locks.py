@@ -63,7 +63,7 @@ def is_owned(locks: Path, thread_id: str) -> bool:
     return False
 
 
-def forget(locks: Path | None, thread_ids: Iterable[str]) -> None:
+def remove_lock_files(locks: Path | None, thread_ids: Iterable[str]) -> None:
     """Remove the lock files of threads that no longer exist; the caller owns them still."""
     if locks is not None:
         for each in thread_ids:

@@ -5,10 +5,46 @@ from __future__ import annotations
 from pathlib import Path
 
 from workflow_cas import RefMove, Store, content, node
-from workflow_execute._ids import now_ms
+from workflow_execute._errors import ForkError
+from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._records import FORMAT, BranchRecord, StatusRecord
-from workflow_execute.threads._read import StoredThread, thread_ref
+from workflow_execute.threads._read import StoredThread, read_thread, thread_ref
 from workflow_protocol import Hash, ThreadId
+
+
+async def fork_thread(
+    store: Store,
+    thread_id: ThreadId,
+    *,
+    at_step: int | None,
+    prompt: str | None,
+    workspace: Path | None,
+    bundle: Hash | None,
+    name: str | None,
+) -> ThreadId:
+    """Make a thread that shares the first steps of another. See `Engine.fork`."""
+    stored = await read_thread(store, thread_id)
+    count = len(stored.steps)
+    kept = count if at_step is None else at_step
+    if not 0 <= kept <= count:
+        raise ForkError(f"thread {thread_id} has {count} steps; keep from 0 to {count} of them")
+    parent = stored.head
+    if kept < count:
+        parent = (await store.get(stored.steps[kept].hash)).refs[0]
+    fork_id = new_thread_id()
+    await commit_branch(
+        store,
+        stored,
+        parent,
+        fork_id,
+        origin=thread_id,
+        reason=f"forked from {thread_id} after {kept} steps; resume it",
+        prompt=prompt,
+        workspace=workspace,
+        bundle=bundle,
+        name=name,
+    )
+    return fork_id
 
 
 async def commit_branch(

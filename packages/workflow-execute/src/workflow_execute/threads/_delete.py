@@ -8,7 +8,7 @@ from workflow_cas import RefConflict, RefMove, Store
 from workflow_execute._errors import ThreadNotDeletable, ThreadNotFound
 from workflow_execute.owners._signals import signal_ref
 from workflow_execute.threads._read import list_threads, read_attempts, read_thread, thread_ref
-from workflow_execute.threads._tree import ThreadTree, children_of, read_tree
+from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_tree
 from workflow_protocol import Hash, ThreadId
 
 
@@ -45,7 +45,7 @@ async def _started_elsewhere(store: Store, tree: ThreadTree) -> dict[ThreadId, T
             except ThreadNotFound:  # deleted meanwhile
                 continue
             attempts = await read_attempts(store, thread.turn)
-            found.update(dict.fromkeys(children_of(thread, attempts), each))
+            found.update(dict.fromkeys(children_of_thread(thread, attempts), each))
     return found
 
 

@@ -114,7 +114,7 @@ async def read_thread(store: Store, thread_id: ThreadId) -> StoredThread:
     status = refs.get(thread_ref(thread_id, "status"))
     if head is None or status is None:
         raise ThreadNotFound(thread_id)
-    start, links = await _chain(store, head)
+    start, links = await _read_chain(store, head)
     states: list[Node] = []
     own_from, origin = 0, ""
     for link in links:
@@ -122,14 +122,14 @@ async def read_thread(store: Store, thread_id: ThreadId) -> StoredThread:
             states.append(link)
         else:
             branch = link.read(BranchRecord)
-            start, origin = _changed(start, branch), branch.origin or origin
+            start, origin = _apply_branch(start, branch), branch.origin or origin
             own_from = len(states)
     return StoredThread(
         thread_id=thread_id,
         head=head,
         start=start,
         prompt=(await store.get(start.prompt)).text(),
-        steps=await _steps(store, states),
+        steps=await _read_steps(store, states),
         own_from=own_from,
         origin=ThreadId(origin) if origin else None,
         status=(await store.get(status)).as_node().read(StatusRecord),
@@ -143,10 +143,10 @@ async def read_turn(store: Store, last: Hash | None) -> list[JournalEntry]:
 
     An intent is left out once it is known what came of it.
     """
-    return unsettled(await read_attempts(store, last))
+    return current_attempt(await read_attempts(store, last))
 
 
-def unsettled(attempts: Sequence[Sequence[JournalEntry]]) -> list[JournalEntry]:
+def current_attempt(attempts: Sequence[Sequence[JournalEntry]]) -> list[JournalEntry]:
     """The records of the last attempt, without what a later one settled.
 
     An intent is settled once it is known what came of it, a question when it is taken back; both
@@ -196,7 +196,7 @@ def is_of_child(key: str) -> bool:
     return not {CHILD_THREAD, CHILD_RESULT}.isdisjoint(key.split("/"))
 
 
-def children_in(attempts: Iterable[Iterable[JournalEntry]]) -> list[ThreadId]:
+def children_of_turn(attempts: Iterable[Iterable[JournalEntry]]) -> list[ThreadId]:
     """The child threads that a turn has chosen an id for."""
     return [
         ThreadId(msgspec.json.decode(entry.bytes, type=str))
@@ -206,12 +206,12 @@ def children_in(attempts: Iterable[Iterable[JournalEntry]]) -> list[ThreadId]:
     ]
 
 
-def has_died(stored: StoredThread) -> bool:
+def was_interrupted(stored: StoredThread) -> bool:
     """Whether its process died in the unfinished turn. The caller knows that nobody runs it."""
     return stored.status.state == "running" or stored.status.died
 
 
-def turn_ms(stored: StoredThread, attempts: Iterable[Sequence[JournalEntry]]) -> int:
+def unfinished_turn_ms(stored: StoredThread, attempts: Iterable[Sequence[JournalEntry]]) -> int:
     """How long the unfinished turn has been at work, as far as is known.
 
     Where the process died, it was at work at least until its last record.
@@ -226,7 +226,7 @@ def turn_ms(stored: StoredThread, attempts: Iterable[Sequence[JournalEntry]]) ->
     return before + max(0, max(records_ms, default=0) - began_ms)
 
 
-async def _chain(store: Store, head: Hash) -> tuple[StartRecord, list[Node]]:
+async def _read_chain(store: Store, head: Hash) -> tuple[StartRecord, list[Node]]:
     """The start, and the nodes from the first after it up to the head."""
     links: list[Node] = []
     current = (await store.get(head)).as_node()
@@ -242,7 +242,7 @@ async def _chain(store: Store, head: Hash) -> tuple[StartRecord, list[Node]]:
     return start, links[::-1]
 
 
-def _changed(start: StartRecord, branch: BranchRecord) -> StartRecord:
+def _apply_branch(start: StartRecord, branch: BranchRecord) -> StartRecord:
     changes = {
         name: value
         for name in ("workflow", "prompt", "workspace", "bundle")
@@ -251,7 +251,7 @@ def _changed(start: StartRecord, branch: BranchRecord) -> StartRecord:
     return msgspec.structs.replace(start, thread_id=branch.thread_id, **changes)
 
 
-async def _steps(store: Store, states: Sequence[Node]) -> tuple[StoredStep, ...]:
+async def _read_steps(store: Store, states: Sequence[Node]) -> tuple[StoredStep, ...]:
     records = [(state, state.read(StateRecord)) for state in states]
     hashes = [
         state.refs[position]

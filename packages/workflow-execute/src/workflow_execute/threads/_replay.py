@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import msgspec
 
@@ -13,10 +13,13 @@ from workflow_cas import Store
 from workflow_execute._differences import compare
 from workflow_execute._errors import JournalMismatch, NotRecorded
 from workflow_execute._records import SUPERVISOR_KEYS
-from workflow_execute._supervisor import Decision, recorded_decision, stopped
+from workflow_execute._supervisor import Decision, completion_of, recorded_decision
 from workflow_execute._workflow import Workflow
 from workflow_execute.journal._entry import JournalEntry
-from workflow_execute.journal._journal import TurnRecords, check_input, decode
+from workflow_execute.journal._input import check_input
+from workflow_execute.journal._questions import check_question
+from workflow_execute.journal._results import decode
+from workflow_execute.journal._turn_records import TurnRecords
 from workflow_execute.threads._context import context_of, typed_step
 from workflow_execute.threads._read import StoredStep, is_of_child, read_thread, read_turn
 from workflow_protocol import (
@@ -25,9 +28,9 @@ from workflow_protocol import (
     Completion,
     Effect,
     Event,
-    Metered,
     OutcomeUnknown,
     Question,
+    RunOptions,
     Suspended,
     ThreadContext,
     ThreadId,
@@ -89,14 +92,14 @@ async def replay_thread(
     effects = requests = 0
     for step in stored.steps[stored.own_from :]:
         entries = await read_turn(store, step.turn)
-        journal = _Recorded(step.record.step, entries, on_request)
+        journal = _ReplayJournal(step.record.step, entries, on_request)
         await _replay_step(workflow, ctx, step, journal)
         ctx = replace(ctx, steps=(*ctx.steps, typed_step(step, workflow)))
         effects, requests = effects + journal.used, requests + journal.compared
-    journal = _Recorded(len(ctx.steps), await read_turn(store, stored.turn), on_request)
+    journal = _ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), on_request)
     completion: Completion | None = None
     try:
-        completion = stopped(journal.decision)
+        completion = completion_of(journal.decision)
         if completion is None:
             outcome = await workflow.advance(replace(ctx, journal=journal))
             completion = outcome if isinstance(outcome, Completion) else None
@@ -118,7 +121,7 @@ async def replay_thread(
 
 
 async def _replay_step(
-    workflow: Workflow, ctx: ThreadContext, step: StoredStep, journal: _Recorded
+    workflow: Workflow, ctx: ThreadContext, step: StoredStep, journal: _ReplayJournal
 ) -> None:
     """Carry one finished turn out again.
 
@@ -142,7 +145,7 @@ async def _replay_step(
         raise JournalMismatch(place, f"what was done was not asked for again: {unused}")
 
 
-class _Recorded:
+class _ReplayJournal:
     """A journal that knows the past and does nothing."""
 
     def __init__(
@@ -176,14 +179,10 @@ class _Recorded:
         self,
         key: str,
         perform: Callable[[], Awaitable[T]],
-        *,
-        type: type[T],
-        effect: Effect = Effect.READ,
-        digest: str = "",
-        request: Callable[[], bytes] | None = None,
-        metered: Metered[T] | None = None,
+        **options: Unpack[RunOptions[T]],
     ) -> T:
-        del perform, metered
+        del perform
+        digest, request = options.get("digest", ""), options.get("request")
         known = self._known.results.get(key)
         record = known.record if known is not None else self._known.intents.get(key)
         if request is not None and self._on_request is not None:
@@ -192,9 +191,9 @@ class _Recorded:
             )
         if record is None:
             raise NotRecorded(key)
-        check_input(record, digest, request, self._last_size)
+        check_input(record, options, self._last_size)
         if known is None:
-            if effect is Effect.UNSAFE:
+            if options.get("effect") is Effect.UNSAFE:
                 raise OutcomeUnknown(key)
             raise NotRecorded(key)
         if request is not None:
@@ -202,13 +201,10 @@ class _Recorded:
             self._last_size = known.record.size
         self.unused.discard(key)
         self.used += 1
-        return decode(known.bytes, type)
+        return decode(known.bytes, options["type"])
 
     async def ask(self, key: str, question: Question) -> Answer:
-        asked = self._known.questions.get(key)
-        if asked is not None and asked != question:
-            difference = compare(msgspec.json.encode(asked), msgspec.json.encode(question))
-            raise JournalMismatch(key, "another question was asked", difference)
+        check_question(key, self._known.questions.get(key), question)
         if key not in self._known.answers:
             raise Suspended(question.text, key=key)
         return self._known.answers[key]

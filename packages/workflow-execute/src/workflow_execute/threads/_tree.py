@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workflow_cas import RefConflict, RefMove, Store, Stored, node
-from workflow_execute._budget import Spent
+from workflow_execute._budget import Charge
 from workflow_execute._errors import ThreadNotFound
 from workflow_execute._ids import now_ms
 from workflow_execute._records import StatusRecord
@@ -16,12 +16,12 @@ from workflow_execute.owners._signals import Signal
 from workflow_execute.threads._read import (
     StoredStep,
     StoredThread,
-    children_in,
-    has_died,
+    children_of_turn,
     read_attempts,
     read_thread,
     thread_ref,
-    turn_ms,
+    unfinished_turn_ms,
+    was_interrupted,
 )
 from workflow_protocol import ThreadId, Usage
 
@@ -37,10 +37,10 @@ class ThreadTree:
     """The records of its unfinished turn, each attempt for itself."""
 
     @property
-    def charged(self) -> Spent:
+    def charged(self) -> Charge:
         """What the thread itself counts against limits: its steps and its unfinished turn."""
-        steps = sum_up(map(charged_for, self.thread.steps))
-        return steps.plus(charged_in(entry for entries in self.attempts for entry in entries))
+        steps = total_of(map(charge_of_step, self.thread.steps))
+        return steps.plus(charge_of_records(self.attempts))
 
     def walk(self) -> Iterator[ThreadTree]:
         """All of it, each thread before its children."""
@@ -55,9 +55,9 @@ class ThreadTree:
         return sum((step.record.usage for step in steps), Usage())
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> Charge:
         """What the whole tree counts against limits, unfinished turns included."""
-        return sum_up(each.charged for each in self.walk())
+        return total_of(each.charged for each in self.walk())
 
 
 async def read_tree(store: Store, thread_id: ThreadId) -> ThreadTree:
@@ -70,7 +70,7 @@ async def read_tree(store: Store, thread_id: ThreadId) -> ThreadTree:
     thread = await read_thread(store, thread_id)
     attempts = await read_attempts(store, thread.turn)
     children: list[ThreadTree] = []
-    for child_id in children_of(thread, attempts):
+    for child_id in children_of_thread(thread, attempts):
         try:
             children.append(await read_tree(store, child_id))
         except ThreadNotFound:  # its id was chosen, and the process died before it began
@@ -78,25 +78,27 @@ async def read_tree(store: Store, thread_id: ThreadId) -> ThreadTree:
     return ThreadTree(thread=thread, children=tuple(children), attempts=attempts)
 
 
-def children_of(thread: StoredThread, attempts: Sequence[Sequence[JournalEntry]]) -> list[ThreadId]:
+def children_of_thread(
+    thread: StoredThread, attempts: Sequence[Sequence[JournalEntry]]
+) -> list[ThreadId]:
     """The ids of what a thread's steps and its unfinished turn started, in this order."""
     ids = [ThreadId(each) for step in thread.steps for each in step.record.child_threads]
-    return [*ids, *children_in(attempts)]
+    return [*ids, *children_of_turn(attempts)]
 
 
-async def cancel_below(store: Store, thread_id: ThreadId) -> None:
+async def cancel_children(store: Store, thread_id: ThreadId) -> None:
     """Mark the threads that a thread's unfinished turn started as cancelled, if they aren't done.
 
     The caller owns the thread, so that nobody can take them up meanwhile. What finished turns
     started is left alone: it belongs to the forks of the thread too.
     """
     thread = await read_thread(store, thread_id)
-    for child_id in children_in(await read_attempts(store, thread.turn)):
+    for child_id in children_of_turn(await read_attempts(store, thread.turn)):
         try:
             child = await read_thread(store, child_id)
         except ThreadNotFound:
             continue
-        await cancel_below(store, child_id)
+        await cancel_children(store, child_id)
         if child.status.state not in {"completed", "cancelled"}:
             status = await stopped_status(store, child, "cancel")
             move = RefMove(thread_ref(child_id, "status"), child.status_hash, status.hash)
@@ -114,8 +116,8 @@ async def stopped_status(store: Store, stored: StoredThread, signal: Signal) -> 
         summary="cancelled" if cancel else "paused",
         cause="" if cancel else "paused",
         place=stored.status.place,
-        turn_ms=turn_ms(stored, await read_attempts(store, stored.turn)),
-        died=has_died(stored),
+        turn_ms=unfinished_turn_ms(stored, await read_attempts(store, stored.turn)),
+        died=was_interrupted(stored),
     )
     return node("status", record)
 
@@ -132,24 +134,26 @@ async def read_lineage(store: Store, thread: StoredThread) -> list[StoredThread]
     return above
 
 
-def charged_for(step: StoredStep) -> Spent:
+def charge_of_step(step: StoredStep) -> Charge:
     """What a committed step counts against limits."""
     record = step.record
     tokens = record.usage.input_tokens + record.usage.output_tokens
     charged = tokens if record.charged_tokens is None else record.charged_tokens
-    return Spent(charged, record.charged_micros)
+    return Charge(charged, record.charged_micros)
 
 
-def charged_in(entries: Iterable[JournalEntry]) -> Spent:
-    """What the records of a turn count against limits."""
-    return sum_up(
-        Spent(entry.record.charged_tokens, entry.record.charged_micros) for entry in entries
+def charge_of_records(attempts: Iterable[Iterable[JournalEntry]]) -> Charge:
+    """What the records of a turn count against limits, all its attempts together."""
+    return total_of(
+        Charge(entry.record.charged_tokens, entry.record.charged_micros)
+        for entries in attempts
+        for entry in entries
     )
 
 
-def sum_up(parts: Iterable[Spent]) -> Spent:
+def total_of(parts: Iterable[Charge]) -> Charge:
     """All of it together."""
-    total = Spent()
+    total = Charge()
     for part in parts:
         total = total.plus(part)
     return total

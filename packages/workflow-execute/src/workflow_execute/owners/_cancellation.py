@@ -1,4 +1,4 @@
-"""Work whose shields hold, whoever cancels it."""
+"""Cancellation of asyncio itself, which ignores anyio's shields, turned into that of anyio."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def in_own_task(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Have an async function do its work in a task of its own, which only anyio cancels.
+def cancelled_by_anyio(
+    work: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Run an async function in a task of its own, which only anyio cancels, so that shields hold.
 
     asyncio's own cancellation (`task.cancel()`, `asyncio.timeout`, Ctrl-C) gets through every
     shield: it would not wait for a tool that can't be stopped, nor for the end of a process, and
@@ -22,20 +24,20 @@ def in_own_task(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corout
     """
 
     @functools.wraps(work)
-    async def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def wait_for_work(*args: P.args, **kwargs: P.kwargs) -> T:
         results: list[T] = []
         failures: list[Exception] = []
 
-        async def working() -> None:
+        async def run_work() -> None:
             try:
                 results.append(await work(*args, **kwargs))
             except Exception as error:  # noqa: BLE001 - raised below, outside of the group's wrapping
                 failures.append(error)
 
         async with anyio.create_task_group() as group:
-            group.start_soon(working)
+            group.start_soon(run_work)
         if failures:
             raise failures[0]
         return results[0]
 
-    return waiting
+    return wait_for_work

@@ -13,40 +13,42 @@ from workflow_execute._errors import (
     LimitReached,
     ThreadNotFound,
 )
+from workflow_execute._ids import now_ms
 from workflow_execute._result import ThreadResult
-from workflow_execute._run import Run, Surroundings
 from workflow_execute.children._child import ChildRecord, ChildTask
+from workflow_execute.owners._cancellation import cancelled_by_anyio
 from workflow_execute.owners._locks import owning
-from workflow_execute.owners._own_task import in_own_task
+from workflow_execute.run._run import Run
+from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
 from workflow_execute.threads._read import StoredThread, read_attempts, read_thread
-from workflow_protocol import ThreadContext, ThreadId
+from workflow_protocol import StartStep, ThreadContext, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class ChildRunner:
     """See `ChildHost`."""
 
-    around: Surroundings
+    services: RunServices
     run: Run
 
-    @in_own_task
+    @cancelled_by_anyio
     async def run_child(self, task: ChildTask, thread_id: ThreadId) -> ChildRecord:
         """See `ChildHost.run_child`."""
         self._check_depth(task)
-        async with owning(self.around.locks, thread_id):
+        async with owning(self.services.locks, thread_id):
             try:
-                stored = await read_thread(self.around.store, thread_id)
+                stored = await read_thread(self.services.store, thread_id)
             except ThreadNotFound:
                 stored = None
             if stored is not None and stored.status.state == "completed":
-                return _record_of(stored)
-            result = await (await self._child(task, thread_id, stored)).to_the_end()
-        return _record(task, result)
+                return _record_of_thread(stored)
+            result = await (await self._start(task, thread_id, stored)).run_to_end()
+        return _record_of_result(task, result)
 
     def _check_depth(self, task: ChildTask) -> None:
-        names = [*(name for _, name in self.run.chain), task.name]
+        names = [*(name for _, name in self.run.path), task.name]
         limit = self.run.limits.max_depth
         if len(names) - 1 > limit:
             raise LimitReached(
@@ -55,33 +57,47 @@ class Host:
                 f"{' → '.join(names)}",
             )
 
-    async def _child(
+    async def _start(
         self, task: ChildTask, thread_id: ThreadId, stored: StoredThread | None
     ) -> Run:
-        """Begin the child, or take it up where it is."""
-        begun = self.run.child_context(thread_id, task.prompt)
+        """Begin the child, or resume it."""
+        new = self._new_context(thread_id, task.prompt)
         if stored is None:
-            run = self.run.below(task.workflow, begun)
+            run = self.run.child(task.workflow, new)
             await run.begin(task.name)
             return run
-        stored = await self._with_changes(stored, begun)
-        run = self.run.below(task.workflow, context_of(stored, task.workflow))
-        await run.take_up(stored, await read_attempts(self.around.store, stored.turn))
+        stored = await self._with_settings_of(new, stored)
+        run = self.run.child(task.workflow, context_of(stored, task.workflow))
+        await run.resume(stored, await read_attempts(self.services.store, stored.turn))
         return run
 
-    async def _with_changes(self, stored: StoredThread, begun: ThreadContext) -> StoredThread:
-        """Give the child the bundle and the folder that the thread above goes on with."""
-        bundle, folder = begun.bundle_hash, begun.start.workspace
+    def _new_context(self, thread_id: ThreadId, prompt: str) -> ThreadContext:
+        parent = self.run.ctx
+        return ThreadContext(
+            thread_id=thread_id,
+            start=StartStep(
+                prompt=prompt,
+                workspace=parent.start.workspace,
+                timestamp_ms=now_ms(),
+                parent_state=self.run.head,
+            ),
+            depth=parent.depth + 1,
+            bundle_hash=parent.bundle_hash,
+        )
+
+    async def _with_settings_of(self, new: ThreadContext, stored: StoredThread) -> StoredThread:
+        """Give the child the bundle and the folder that its parent goes on with."""
+        bundle, folder = new.bundle_hash, new.start.workspace
         bundle = bundle if bundle != stored.start.bundle else None
         moved = folder if folder != stored.workspace else None
         if bundle is None and moved is None:
             return stored
-        store, thread_id = self.around.store, stored.thread_id
+        store, thread_id = self.services.store, stored.thread_id
         await commit_branch(store, stored, stored.head, thread_id, bundle=bundle, workspace=moved)
         return await read_thread(store, thread_id)
 
 
-def _record(task: ChildTask, result: ThreadResult) -> ChildRecord:
+def _record_of_result(task: ChildTask, result: ThreadResult) -> ChildRecord:
     """What a run of a child came to.
 
     Raises:
@@ -117,7 +133,7 @@ def _completed(result: ThreadResult) -> ChildRecord:
     return msgspec.structs.replace(done, role=last.role, value=msgspec.Raw(last.json))
 
 
-def _record_of(stored: StoredThread) -> ChildRecord:
+def _record_of_thread(stored: StoredThread) -> ChildRecord:
     """What a child came to that was completed before the turn above could write it down."""
     done = ChildRecord(
         thread_id=stored.thread_id,

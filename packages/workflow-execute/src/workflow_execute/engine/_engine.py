@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
-import anyio
-from anyio import to_thread
-
-from workflow_cas import MemoryStore, RefConflict, RefMove, Store
+from workflow_cas import MemoryStore, Store
 from workflow_execute._budget import Budget, Limits
-from workflow_execute._errors import ForkError, QuestionError, ThreadBusy, ThreadNotResumable
+from workflow_execute._errors import ThreadBusy
 from workflow_execute._ids import new_thread_id, now_ms
-from workflow_execute._records import ShownState, TurnRecord
+from workflow_execute._records import ShownState
 from workflow_execute._result import ThreadResult
-from workflow_execute._run import Observer, Run, Surroundings
 from workflow_execute._supervisor import SupervisorFn
 from workflow_execute._workflow import Workflow
-from workflow_execute.children._host import Host
-from workflow_execute.journal._journal import Asker, StoreJournal, TurnRecords
-from workflow_execute.journal._turn_writer import TurnWriter
-from workflow_execute.owners._locks import forget, is_owned, owning
-from workflow_execute.owners._own_task import in_own_task
-from workflow_execute.owners._signals import Signal, Signals
-from workflow_execute.threads._branch import commit_branch
-from workflow_execute.threads._context import context_of
+from workflow_execute.children._runner import ChildRunner
+from workflow_execute.engine._answer import answer_question, one_at_a_time, read_questions
+from workflow_execute.engine._resume import resume_thread
+from workflow_execute.engine._stop import stop_thread
+from workflow_execute.engine._workspace import resolve_workspace
+from workflow_execute.journal._questions import Asker
+from workflow_execute.owners._cancellation import cancelled_by_anyio
+from workflow_execute.owners._locks import is_owned, owning, remove_lock_files
+from workflow_execute.owners._signals import Signals
+from workflow_execute.run._run import Run
+from workflow_execute.run._services import Observer, RunServices
+from workflow_execute.threads._branch import fork_thread
 from workflow_execute.threads._delete import delete_thread
-from workflow_execute.threads._read import StoredThread, read_thread, read_turn, thread_ref
+from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_execute.threads._replay import Replay, ReplayedRequest, replay_thread
-from workflow_execute.threads._tree import cancel_below, read_lineage, read_tree, stopped_status
-from workflow_protocol import (
-    Answer,
-    Event,
-    Hash,
-    Question,
-    StartStep,
-    ThreadContext,
-    ThreadId,
-)
+from workflow_protocol import Answer, Hash, Question, StartStep, ThreadContext, ThreadId
 
-_RETRY_S = 0.1
 STOP_TIMEOUT_S = 30.0
-ANSWER_PATIENCE_S = 5.0
 
 
 class Engine:
@@ -73,21 +62,18 @@ class Engine:
         supervise_every: int = 3,
     ) -> None:
         self.store = store
-        self._locks = locks
         self._limits = limits or Limits()
-        self._signals = Signals(store, watch=locks is not None)
-        self._around = Surroundings(
+        self._services = RunServices(
             store=store,
             locks=locks,
-            signals=self._signals,
+            signals=Signals(store, watch=locks is not None),
             observer=observer,
-            asker=_in_turn(asker) if asker is not None else None,
+            asker=one_at_a_time(asker) if asker is not None else None,
             supervisor=supervisor,
             supervise_every=supervise_every,
-            host=Host,
         )
 
-    @in_own_task
+    @cancelled_by_anyio
     async def start(
         self,
         workflow: Workflow,
@@ -120,17 +106,23 @@ class Engine:
             thread_id=thread_id,
             start=StartStep(
                 prompt=prompt,
-                workspace=await _folder(workspace),
+                workspace=await resolve_workspace(workspace),
                 timestamp_ms=now_ms(),
             ),
             bundle_hash=bundle,
         )
-        async with owning(self._locks, thread_id):
-            run = Run(self._around, workflow, budget or Budget(self._limits), ctx)
+        async with owning(self._services.locks, thread_id):
+            run = Run(
+                self._services,
+                workflow,
+                budget or Budget(self._limits),
+                ctx,
+                host_of=partial(ChildRunner, self._services),
+            )
             await run.begin(name)
-            return await run.to_the_end()
+            return await run.run_to_end()
 
-    @in_own_task
+    @cancelled_by_anyio
     async def resume(
         self,
         workflow: Workflow,
@@ -163,41 +155,15 @@ class Engine:
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
             NotADirectoryError: the workspace is not a folder, or no longer.
         """
-        above = await read_lineage(self.store, await read_thread(self.store, thread_id))
-        async with AsyncExitStack() as owned:
-            for each in [*(thread.thread_id for thread in above), thread_id]:
-                await owned.enter_async_context(owning(self._locks, each))
-            stored = await read_thread(self.store, thread_id)
-            if stored.status.state == "completed":
-                raise ThreadNotResumable(
-                    f"thread {thread_id} is completed; fork it or start a new one"
-                )
-            context_of(stored, workflow)  # before anything is written
-            folder = await _folder(workspace or stored.workspace)
-            moved = folder if folder != stored.workspace and workspace is not None else None
-            if fresh and stored.turn is not None:
-                writer = TurnWriter(self.store, thread_ref(thread_id, "turn"), stored.turn)
-                await writer.append(TurnRecord(key="", at_ms=now_ms(), kind="attempt"))
-                await cancel_below(self.store, thread_id)
-            other = bundle if bundle != stored.start.bundle else None
-            if other is not None or moved is not None:
-                await commit_branch(
-                    self.store, stored, stored.head, thread_id, bundle=other, workspace=moved
-                )
-            budget = budget or Budget(self._limits)
-            tree = await read_tree(self.store, above[0].thread_id if above else thread_id)
-            for part in tree.walk():
-                budget.take_up(part.thread.thread_id, part.charged)
-            own = next(each for each in tree.walk() if each.thread.thread_id == thread_id)
-            run = Run(
-                self._around,
-                workflow,
-                budget,
-                context_of(own.thread, workflow),
-                lineage=[(thread.thread_id, thread.start.workflow) for thread in above],
-            )
-            await run.take_up(own.thread, own.attempts)
-            return await run.to_the_end()
+        return await resume_thread(
+            self._services,
+            workflow,
+            thread_id,
+            fresh=fresh,
+            bundle=bundle,
+            workspace=workspace,
+            budget=budget or Budget(self._limits),
+        )
 
     async def fork(
         self,
@@ -226,29 +192,16 @@ class Engine:
             ForkError: the thread has not so many steps.
             NotADirectoryError: the workspace is not a folder.
         """
-        stored = await read_thread(self.store, thread_id)
-        kept = len(stored.steps) if at_step is None else at_step
-        if not 0 <= kept <= len(stored.steps):
-            raise ForkError(
-                f"thread {thread_id} has {len(stored.steps)} steps; keep from 0 to as many"
-            )
-        parent = stored.head
-        if kept < len(stored.steps):
-            parent = (await self.store.get(stored.steps[kept].hash)).refs[0]
-        fork_id = new_thread_id()
-        await commit_branch(
+        folder = await resolve_workspace(workspace) if workspace is not None else None
+        return await fork_thread(
             self.store,
-            stored,
-            parent,
-            fork_id,
-            origin=thread_id,
-            reason=f"forked from {thread_id} after {kept} steps; resume it",
+            thread_id,
+            at_step=at_step,
             prompt=prompt,
-            workspace=await _folder(workspace) if workspace is not None else None,
+            workspace=folder,
             bundle=bundle,
             name=name,
         )
-        return fork_id
 
     async def pause(self, thread_id: ThreadId, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Suspend a thread, whoever runs it, at once; `resume` goes on.
@@ -260,7 +213,7 @@ class Engine:
             ThreadNotResumable: it is completed.
             ThreadBusy: its owner does not react within `timeout_s`.
         """
-        await self._stop(thread_id, "pause", timeout_s)
+        await stop_thread(self._services, thread_id, "pause", timeout_s)
 
     async def cancel(self, thread_id: ThreadId, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End a thread as cancelled, whoever runs it, at once.
@@ -272,7 +225,7 @@ class Engine:
             ThreadNotResumable: it is completed.
             ThreadBusy: its owner does not react within `timeout_s`.
         """
-        await self._stop(thread_id, "cancel", timeout_s)
+        await stop_thread(self._services, thread_id, "cancel", timeout_s)
 
     async def delete(self, thread_id: ThreadId) -> list[ThreadId]:
         """Delete a thread and all that it started, for good. Forks of it stay whole.
@@ -288,11 +241,12 @@ class Engine:
             ThreadNotDeletable: another thread started it, and has its value.
             StoreError: it can't be read, or not written. Nothing is deleted then.
         """
-        if self._signals.runs_here(thread_id):
+        locks = self._services.locks
+        if self._services.signals.runs_here(thread_id):
             raise ThreadBusy(thread_id)
-        async with owning(self._locks, thread_id):
+        async with owning(locks, thread_id):
             deleted = await delete_thread(self.store, thread_id)
-            forget(self._locks, deleted)
+            remove_lock_files(locks, deleted)
         return deleted
 
     async def questions(self, thread_id: ThreadId) -> dict[str, Question]:
@@ -301,8 +255,7 @@ class Engine:
         Raises:
             ThreadNotFound: there is none of this id.
         """
-        stored = await read_thread(self.store, thread_id)
-        return TurnRecords.of(await read_turn(self.store, stored.turn)).pending
+        return await read_questions(self.store, thread_id)
 
     async def answer(self, thread_id: ThreadId, key: str | None, answer: Answer) -> int:
         """Answer a question of a suspended thread, for good. `resume` goes on with it.
@@ -321,25 +274,7 @@ class Engine:
             AlreadyAnswered: the question has an answer.
             QuestionError: nothing is asked under this key, or several things and none is given.
         """
-        async with owning(self._locks, thread_id, patience_s=ANSWER_PATIENCE_S):
-            while True:
-                stored = await read_thread(self.store, thread_id)
-                entries = await read_turn(self.store, stored.turn)
-                pending = TurnRecords.of(entries).pending
-                if key is None and len(pending) != 1:
-                    raise QuestionError("", list(pending), "say which question is answered")
-                journal = StoreJournal(
-                    self.store,
-                    thread_ref(thread_id, "turn"),
-                    _unheard,
-                    entries=entries,
-                    last=stored.turn,
-                )
-                try:
-                    await journal.answer(next(iter(pending)) if key is None else key, answer)
-                except RefConflict:  # somebody else answered something at the same moment
-                    continue
-                return len(journal.pending)
+        return await answer_question(self.store, self._services.locks, thread_id, key, answer)
 
     async def replay(
         self,
@@ -366,7 +301,7 @@ class Engine:
 
     async def is_running(self, thread_id: ThreadId) -> bool:
         """Whether some process runs the thread now. A dead owner's lock is free at once."""
-        return self._locks is not None and is_owned(self._locks, thread_id)
+        return self._services.locks is not None and is_owned(self._services.locks, thread_id)
 
     async def state(self, stored: StoredThread) -> ShownState:
         """The state of a thread: what is recorded, but `interrupted` where its process is gone."""
@@ -374,45 +309,6 @@ class Engine:
             return stored.status.state
         now = await read_thread(self.store, stored.thread_id)  # it may have ended meanwhile
         return "interrupted" if now.status.state == "running" else now.status.state
-
-    async def _stop(self, thread_id: ThreadId, signal: Signal, timeout_s: float) -> None:
-        """Have the owner end the run, or if there is none, record the end."""
-        stored = await read_thread(self.store, thread_id)
-        deadline = anyio.current_time() + timeout_s
-        wanted = ("cancelled", "") if signal == "cancel" else ("suspended", "paused")
-        while True:
-            here = self._signals.send_here(thread_id, signal)
-            try:
-                if not here:
-                    async with owning(self._locks, thread_id, patience_s=0):
-                        await self._mark_stopped(thread_id, signal)
-                        return
-            except RefConflict:
-                pass  # it ended by itself at this moment: see how
-            except ThreadBusy:
-                status = thread_ref(thread_id, "status")
-                same = RefMove(status, stored.status_hash, stored.status_hash)
-                await self._signals.send(thread_id, signal, status=same)
-                if anyio.current_time() > deadline:
-                    raise
-            await anyio.sleep(_RETRY_S)
-            stored = await read_thread(self.store, thread_id)
-            if (stored.status.state, stored.status.cause) == wanted:
-                return
-
-    async def _mark_stopped(self, thread_id: ThreadId, signal: Signal) -> None:
-        """Record the end of a thread that nobody runs."""
-        stored = await read_thread(self.store, thread_id)
-        if stored.status.state == "completed":
-            await self._signals.remove_with(thread_id, lambda moves: self.store.commit([], moves))
-            raise ThreadNotResumable(f"thread {thread_id} is completed")
-        status = await stopped_status(self.store, stored, signal)
-        move = RefMove(thread_ref(thread_id, "status"), stored.status_hash, status.hash)
-        await self._signals.remove_with(
-            thread_id, lambda moves: self.store.commit([status], [move, *moves])
-        )
-        if signal == "cancel":
-            await cancel_below(self.store, thread_id)
 
 
 async def run_workflow(
@@ -425,40 +321,3 @@ async def run_workflow(
     """Run a workflow once on a store in memory, of which nothing remains."""
     engine = Engine(MemoryStore(), observer=observer)
     return await engine.start(workflow, prompt, workspace=workspace)
-
-
-async def _folder(workspace: Path | None) -> Path:
-    """The workspace as an absolute path.
-
-    Raises:
-        NotADirectoryError: it is not a folder.
-    """
-    return await to_thread.run_sync(_absolute, workspace or Path())
-
-
-def _absolute(workspace: Path) -> Path:
-    folder = workspace.resolve()
-    if not folder.is_dir():
-        raise NotADirectoryError(f"the workspace {str(folder)!r} is not a folder; create it")
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError as error:
-        raise NotADirectoryError(
-            f"the workspace {str(folder)!r} has a name that is not UTF-8; rename it"
-        ) from error
-    return folder
-
-
-def _in_turn(asker: Asker) -> Asker:
-    """Ask one question at a time, whichever thread has it."""
-    asking = anyio.Lock()
-
-    async def ask(key: str, question: Question) -> Answer | None:
-        async with asking:
-            return await asker(key, question)
-
-    return ask
-
-
-async def _unheard(event: Event) -> None:
-    del event

@@ -1,0 +1,1 @@
+"""The engine: starts, resumes, forks, stops, answers and replays threads on a store."""

@@ -1,0 +1,93 @@
+"""Resuming a thread: who may, what is changed before, and what its tree has spent."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from workflow_cas import Store
+from workflow_execute._budget import Budget
+from workflow_execute._errors import ThreadNotResumable
+from workflow_execute._ids import now_ms
+from workflow_execute._records import TurnRecord
+from workflow_execute._result import ThreadResult
+from workflow_execute._workflow import Workflow
+from workflow_execute.children._runner import ChildRunner
+from workflow_execute.engine._workspace import resolve_workspace
+from workflow_execute.journal._turn_writer import TurnWriter
+from workflow_execute.owners._locks import owning
+from workflow_execute.run._run import Run
+from workflow_execute.run._services import RunServices
+from workflow_execute.threads._branch import commit_branch
+from workflow_execute.threads._context import context_of
+from workflow_execute.threads._read import StoredThread, read_thread, thread_ref
+from workflow_execute.threads._tree import cancel_children, read_lineage, read_tree
+from workflow_protocol import Hash, ThreadId
+
+
+async def resume_thread(
+    services: RunServices,
+    workflow: Workflow,
+    thread_id: ThreadId,
+    *,
+    fresh: bool,
+    bundle: Hash | None,
+    workspace: Path | None,
+    budget: Budget,
+) -> ThreadResult:
+    """Own a thread and those above it, and run it to its end. See `Engine.resume`."""
+    store = services.store
+    ancestors = await read_lineage(store, await read_thread(store, thread_id))
+    async with AsyncExitStack() as owned:
+        for each in [*(thread.thread_id for thread in ancestors), thread_id]:
+            await owned.enter_async_context(owning(services.locks, each))
+        stored = await read_thread(store, thread_id)
+        if stored.status.state == "completed":
+            raise ThreadNotResumable(f"thread {thread_id} is completed; fork it or start a new one")
+        context_of(stored, workflow)  # it fits, before anything is written
+        folder = await resolve_workspace(workspace or stored.workspace)
+        if fresh:
+            await _abandon_turn(store, stored)
+        await _change_settings(
+            store, stored, bundle=bundle, workspace=folder if workspace is not None else None
+        )
+        tree = await read_tree(store, ancestors[0].thread_id if ancestors else thread_id)
+        for part in tree.walk():
+            budget.set_spent(part.thread.thread_id, part.charged)
+        own = next(part for part in tree.walk() if part.thread.thread_id == thread_id)
+        run = Run(
+            services,
+            workflow,
+            budget,
+            context_of(own.thread, workflow),
+            host_of=partial(ChildRunner, services),
+            ancestors=[(thread.thread_id, thread.start.workflow) for thread in ancestors],
+        )
+        await run.resume(own.thread, own.attempts)
+        return await run.run_to_end()
+
+
+async def _abandon_turn(store: Store, stored: StoredThread) -> None:
+    """Begin the unfinished turn anew, and cancel the children that it has."""
+    if stored.turn is not None:
+        writer = TurnWriter(store, thread_ref(stored.thread_id, "turn"), stored.turn)
+        await writer.append(TurnRecord(key="", at_ms=now_ms(), kind="attempt"))
+        await cancel_children(store, stored.thread_id)
+
+
+async def _change_settings(
+    store: Store, stored: StoredThread, *, bundle: Hash | None, workspace: Path | None
+) -> None:
+    """Record the bundle and the folder that are given, where they are others than before."""
+    new_bundle = bundle if bundle != stored.start.bundle else None
+    new_workspace = workspace if workspace != stored.workspace else None
+    if new_bundle is not None or new_workspace is not None:
+        await commit_branch(
+            store,
+            stored,
+            stored.head,
+            stored.thread_id,
+            bundle=new_bundle,
+            workspace=new_workspace,
+        )

@@ -1,0 +1,90 @@
+"""Charges the model calls of one turn against the budget of its thread."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from workflow_execute._budget import NO_CHARGE, Budget, Charge
+from workflow_execute._errors import LimitReached
+from workflow_execute._ids import now_ms
+from workflow_execute._records import SUPERVISOR_KEYS, TurnRecord
+from workflow_execute.journal._turn_writer import TurnWriter
+from workflow_protocol import Metered
+
+T = TypeVar("T")
+
+
+class TurnMeter:
+    """Counts model calls and what they cost, in the name of one thread.
+
+    Args:
+        budget: what the calls draw from.
+        thread_id: the thread.
+        writer: writes the records of lost calls.
+    """
+
+    def __init__(self, budget: Budget, thread_id: str, writer: TurnWriter) -> None:
+        self._budget = budget
+        self._thread_id = thread_id
+        self._writer = writer
+        self._rounds = 0
+        self.charged = NO_CHARGE
+        """What the turn counts against the limits, as far as it was made here or `add`ed."""
+        self.used = False
+        """Whether any effect of the turn said what it took."""
+
+    def add(self, charge: Charge) -> None:
+        """Count towards the turn what was spent or is recorded. The budget has the latter."""
+        self.charged = self.charged.plus(charge)
+        self.used = True
+
+    def reuse(self, key: str) -> None:
+        """Count the round of a call whose reply is recorded. Its charge is in what was `add`ed."""
+        self._rounds += not key.startswith(SUPERVISOR_KEYS)
+        self.used = True
+
+    def reserve(self, key: str, metered: Metered[T]) -> Charge:
+        """Set the worst case of a call aside, for `settle` or `release`.
+
+        Raises:
+            LimitReached: it is one round too many, or does not fit into what is left.
+        """
+        is_round = not key.startswith(SUPERVISOR_KEYS)
+        limit = self._budget.limits.max_rounds
+        if is_round and limit is not None and self._rounds >= limit:
+            raise LimitReached(
+                "max_rounds", f"the limit of {limit} model calls in one turn is reached"
+            )
+        reserved = self._budget.reserve(metered.model, metered.at_most)
+        self._rounds += is_round
+        return reserved
+
+    def settle(self, reserved: Charge, metered: Metered[T], value: T) -> Charge:
+        """Exchange the reservation for what the call took, and return that."""
+        self._budget.release(reserved)
+        charge = self._budget.charge(metered.model, metered.used(value), metered.at_most)
+        self._budget.count(charge, thread_id=self._thread_id)
+        self.add(charge)
+        return charge
+
+    def release(self, reserved: Charge) -> None:
+        """Give a reservation back: the call was not made."""
+        self._budget.release(reserved)
+
+    async def charge_lost_call(self, key: str, metered: Metered[T]) -> None:
+        """Count a call whose reply nobody will see. What it took is unknown: the worst case.
+
+        Raises:
+            StoreError: it was not recorded.
+        """
+        worst = self._budget.price(metered.model, metered.at_most())
+        self._budget.count(worst, thread_id=self._thread_id)
+        self.add(worst)
+        record = TurnRecord(
+            key=key,
+            at_ms=now_ms(),
+            kind="lost",
+            charged_tokens=worst.tokens,
+            charged_micros=worst.micros,
+        )
+        await self._writer.append(record)

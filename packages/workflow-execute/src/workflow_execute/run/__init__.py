@@ -1,0 +1,1 @@
+"""One run of one thread: the loop over the steps, what it commits, and how it ends."""

@@ -1,0 +1,123 @@
+"""How a run ends: what each outcome, exception and signal makes of the thread."""
+
+from __future__ import annotations
+
+import msgspec
+
+from workflow_execute._budget import Limits
+from workflow_execute._errors import ChildCancelled, ChildSuspended, LimitReached
+from workflow_execute._records import Cause, StatusRecord, ThreadState
+from workflow_execute._result import ThreadResult
+from workflow_execute.owners._signals import Signal
+from workflow_protocol import Completion, Suspended, ThreadContext, ThreadId
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """The state that a run leaves its thread in."""
+
+    state: ThreadState
+    return_code: int
+    summary: str
+    cause: Cause = ""
+    waits_for: tuple[ThreadId, ...] = ()
+    error: Exception | None = None
+    """What a role raised, for `failed`."""
+
+    def status(self, *, at_ms: int, role: str, turn_ms: int, died: bool) -> StatusRecord:
+        """What is recorded of it.
+
+        Args:
+            at_ms: the time.
+            role: the role that was at work, if one was.
+            turn_ms: for how long it was.
+            died: the process died in its turn before, and the turn hasn't come to there again.
+        """
+        unfinished = self.state != "completed"
+        return StatusRecord(
+            state=self.state,
+            at_ms=at_ms,
+            return_code=self.return_code,
+            summary=self.summary,
+            error=type(self.error).__name__ if self.error is not None else "",
+            cause=self.cause,
+            place=role,
+            turn_ms=turn_ms if unfinished else 0,
+            died=unfinished and died,
+            waits_for=self.waits_for,
+        )
+
+    def result(self, ctx: ThreadContext) -> ThreadResult:
+        """What the caller gets of it."""
+        return ThreadResult(
+            thread_id=ctx.thread_id,
+            state=self.state,
+            return_code=self.return_code,
+            summary=self.summary,
+            steps=ctx.steps,
+            error=self.error,
+            cause=self.cause,
+            waits_for=self.waits_for,
+        )
+
+
+CANCELLED = Ending(state="cancelled", return_code=130, summary="cancelled")
+
+
+def completed(done: Completion) -> Ending:
+    """The workflow's table led to `END`."""
+    return Ending(state="completed", return_code=done.return_code, summary=done.summary)
+
+
+def failed(error: Exception) -> Ending:
+    """A role raised, or the store did."""
+    return Ending(state="failed", return_code=1, summary=message_of(error), error=error)
+
+
+def suspended(reason: str, cause: Cause, waits_for: tuple[ThreadId, ...] = ()) -> Ending:
+    """The thread waits."""
+    return Ending(
+        state="suspended", return_code=1, summary=reason, cause=cause, waits_for=waits_for
+    )
+
+
+def ended_by_signal(signal: Signal | None, limits: Limits) -> Ending:
+    """Somebody paused or cancelled the thread, or, without a signal, its time is over."""
+    match signal:
+        case "pause":
+            return suspended("paused", "paused")
+        case "cancel":
+            return CANCELLED
+        case None:
+            seconds = limits.max_seconds or 0.0
+            return suspended(f"the limit of {seconds:g} seconds is reached", "limit")
+
+
+def is_question(error: Exception) -> bool:
+    """Whether the thread waits for the answer to a question of its own."""
+    return isinstance(error, Suspended) and not isinstance(error, LimitReached | ChildSuspended)
+
+
+def ended_by_error(error: Exception, *, open_questions: int) -> Ending:
+    """The role's turn raised; a question, a limit or a child may be why."""
+    match error:
+        case LimitReached():
+            return suspended(error.reason, "limit")
+        case ChildSuspended():
+            return suspended(error.reason, error.cause, error.threads)
+        case Suspended():
+            others = open_questions - 1
+            more = f" (and {others} more questions)" if others > 0 else ""
+            return suspended(error.reason + more, "question")
+        case ChildCancelled():
+            return Ending(state="cancelled", return_code=130, summary=str(error))
+        case _:
+            return failed(error)
+
+
+def message_of(error: Exception) -> str:
+    """What an exception says, as text that can be stored, whatever its `__str__` does."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - it is the role's own class
+        message = ""
+    return message.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,279 @@
+"""One run of one thread. The main loop is `Run._take_steps`.
+
+A step is a role's turn: `Workflow.advance` carries it out, and the run commits it. Whatever ends
+the loop becomes an `Ending`, which is recorded as the status of the thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import anyio
+import anyio.lowlevel
+
+from workflow_cas import StoreError
+from workflow_execute._budget import Budget, Limits
+from workflow_execute._errors import LimitReached
+from workflow_execute._ids import now_ms
+from workflow_execute._records import StatusRecord
+from workflow_execute._result import ThreadResult
+from workflow_execute._supervisor import supervise
+from workflow_execute._workflow import Workflow
+from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.owners._signals import Signal
+from workflow_execute.run._ending import (
+    CANCELLED,
+    Ending,
+    completed,
+    ended_by_error,
+    ended_by_signal,
+    failed,
+    is_question,
+)
+from workflow_execute.run._services import RunServices
+from workflow_execute.run._thread_writer import ThreadWriter
+from workflow_execute.run._turn import new_turn, stored_turn
+from workflow_execute.threads._read import StoredThread
+from workflow_execute.threads._tree import cancel_children
+from workflow_protocol import (
+    Completion,
+    Hash,
+    RoleFinished,
+    RoleStep,
+    ThreadContext,
+    ThreadEnded,
+    ThreadId,
+    ThreadStarted,
+    next_role,
+)
+
+_log = logging.getLogger("workflow_execute")
+_COMMIT_GRACE_S = 10.0
+
+Ancestor = tuple[ThreadId, str]
+"""The id of a thread above another, and the name of its workflow."""
+
+
+class Run:
+    """Takes a thread from where it is to one of its states: `begin` or `resume`, then `run_to_end`.
+
+    Args:
+        services: what it shares with other runs.
+        workflow: what it runs.
+        budget: what it draws from.
+        ctx: the thread.
+        host_of: makes what roles start child threads with.
+        parent: the run whose turn it is a part of.
+        ancestors: the threads above, topmost first, where these don't run.
+    """
+
+    def __init__(
+        self,
+        services: RunServices,
+        workflow: Workflow,
+        budget: Budget,
+        ctx: ThreadContext,
+        *,
+        host_of: Callable[[Run], object],
+        parent: Run | None = None,
+        ancestors: Sequence[Ancestor] = (),
+    ) -> None:
+        self._services = services
+        self._workflow = workflow
+        self._budget = budget
+        self._ctx = ctx
+        self._name = ""
+        self._host_of = host_of
+        self._host = host_of(self)
+        self._parent = parent
+        self._ancestors = tuple(ancestors) if parent is None else parent.path
+        self._writer = ThreadWriter(services.store, ctx.thread_id)
+        self._turn = new_turn(services, budget, ctx.thread_id)
+        self._scope = anyio.CancelScope()
+        self._signal: Signal | None = None
+        self._ran_before_ms = 0
+
+    async def _take_steps(self) -> Completion:
+        """Take one step after the other, until the workflow or the supervisor ends the thread."""
+        while True:
+            # A commit is shielded, and a role may never wait.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            self._check_max_steps()
+            ctx = replace(self._ctx, journal=self._turn.journal, host=self._host)
+            outcome = await self._supervise(ctx) or await self._workflow.advance(ctx)
+            if isinstance(outcome, Completion):
+                return outcome
+            await self._commit_step(outcome)
+
+    async def run_to_end(self) -> ThreadResult:
+        """Run until the thread ends in one of its states, and record which."""
+        ctx = self._ctx
+        await self._services.notify(
+            ThreadStarted(thread_id=ctx.thread_id, prompt=ctx.start.prompt, depth=ctx.depth)
+        )
+        ending: Ending | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                for each in self._followed_threads():
+                    tasks.start_soon(self._services.signals.follow, each, self._stop)
+                self._scope.deadline = self._deadline()
+                with self._scope:
+                    ending = await self._take_steps_to_ending()
+                tasks.cancel_scope.cancel()
+        except BaseException:  # cancellation, Ctrl-C: recorded, then raised on
+            with anyio.move_on_after(_COMMIT_GRACE_S, shield=True):
+                try:
+                    await self._record(self._ending_when_cancelled())
+                except StoreError:  # it shows as interrupted then; the cancellation must go on
+                    _log.exception("the end of thread %s was not recorded", ctx.thread_id)
+            raise
+        ending = ending or ended_by_signal(self._signal, self.limits)
+        await self._record(ending)
+        return ending.result(self._ctx)
+
+    async def begin(self, name: str) -> None:
+        """Commit the start of a new thread."""
+        self._name = name
+        parent = self._ancestors[-1][0] if self._ancestors else None
+        await self._writer.begin(self._ctx, name, parent)
+
+    async def resume(
+        self, stored: StoredThread, attempts: Sequence[Sequence[JournalEntry]]
+    ) -> None:
+        """Go on with a stored thread, with the records of its unfinished turn."""
+        self._name = stored.start.workflow
+        self._writer.continue_from(stored)
+        self._turn = stored_turn(self._services, self._budget, stored, attempts)
+        earlier_ms = self._turn.earlier_ms
+        self._ran_before_ms = earlier_ms + sum(step.record.elapsed_ms for step in stored.steps)
+        running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=earlier_ms)
+        await self._services.signals.remove_with(
+            stored.thread_id, lambda moves: self._writer.set_status(running, moves)
+        )
+
+    @property
+    def path(self) -> tuple[Ancestor, ...]:
+        """The threads from the topmost one down to this."""
+        return (*self._ancestors, (self._ctx.thread_id, self._name))
+
+    @property
+    def limits(self) -> Limits:
+        """What holds for it and all threads below it together."""
+        return self._budget.limits
+
+    @property
+    def ctx(self) -> ThreadContext:
+        """The thread, with the steps that are committed."""
+        return self._ctx
+
+    @property
+    def head(self) -> Hash | None:
+        """The state that it has come to."""
+        return self._writer.head
+
+    def child(self, workflow: Workflow, ctx: ThreadContext) -> Run:
+        """A run of a child: it draws from the same budget and ends at the latest when this does."""
+        self._turn.children[ctx.thread_id] = None
+        return Run(self._services, workflow, self._budget, ctx, host_of=self._host_of, parent=self)
+
+    def _check_max_steps(self) -> None:
+        limit = self.limits.max_steps
+        if limit is not None and len(self._ctx.steps) >= limit:
+            raise LimitReached("max_steps", f"the limit of {limit} steps is reached")
+
+    async def _supervise(self, ctx: ThreadContext) -> Completion | None:
+        """Ask the supervisor, where it is its turn. Its records stand in the coming turn."""
+        supervisor, every = self._services.supervisor, self._services.supervise_every
+        if supervisor is None or not ctx.steps or len(ctx.steps) % every:
+            return None
+        return await supervise(supervisor, self._workflow.definition, ctx)
+
+    async def _commit_step(self, step: RoleStep) -> None:
+        number = len(self._ctx.steps)
+        done = await self._writer.commit_step(step, number, self._turn)
+        self._ctx = replace(self._ctx, steps=(*self._ctx.steps, done.step))
+        self._turn = new_turn(self._services, self._budget, self._ctx.thread_id)
+        await self._services.notify(
+            RoleFinished(
+                role=step.role,
+                step=number,
+                value=done.value,
+                usage=step.usage,
+                elapsed_ms=done.elapsed_ms,
+            )
+        )
+        if done.cancelled is not None:
+            raise done.cancelled
+
+    async def _take_steps_to_ending(self) -> Ending:
+        try:
+            return completed(await self._take_steps())
+        except Exception as error:  # noqa: BLE001 - whatever a role raises becomes a record
+            questions = self._turn.journal.questions
+            if is_question(error):
+                try:
+                    await questions.withdraw_unasked()
+                except StoreError as store_error:
+                    return failed(store_error)
+            return ended_by_error(error, open_questions=len(questions.pending))
+
+    def _stop(self, signal: Signal) -> None:
+        self._signal = self._signal or signal
+        self._scope.cancel()
+
+    def _followed_threads(self) -> list[ThreadId]:
+        """Whose signals end this run: its own, and those to threads above that don't run."""
+        above = [] if self._parent is not None else [thread_id for thread_id, _ in self._ancestors]
+        return [self._ctx.thread_id, *above]
+
+    def _deadline(self) -> float:
+        seconds = self.limits.max_seconds
+        if seconds is None:
+            return float("inf")
+        return anyio.current_time() + max(0.0, seconds - self._ran_before_ms / 1000)
+
+    def _ending_when_cancelled(self) -> Ending:
+        """How it ends when it is cancelled from outside: as the run above that was stopped."""
+        run = self._parent
+        while run is not None:
+            if run._scope.cancel_called:
+                return ended_by_signal(run._signal, run.limits)
+            run = run._parent
+        return CANCELLED
+
+    async def _record(self, ending: Ending) -> None:
+        """Write how the run ended, and tell the observer."""
+        ctx, turn = self._ctx, self._turn
+        status = ending.status(
+            at_ms=now_ms(),
+            role="" if ending.state == "completed" else self._current_role(),
+            turn_ms=turn.elapsed_ms,
+            died=turn.journal.interrupted,
+        )
+        await turn.journal.writer.flush()
+        if self._signal is None:
+            await self._writer.set_status(status)
+        else:
+            await self._services.signals.remove_with(
+                ctx.thread_id, lambda moves: self._writer.set_status(status, moves)
+            )
+        if status.state == "cancelled" and turn.children:
+            await cancel_children(self._services.store, ctx.thread_id)
+        await self._services.notify(
+            ThreadEnded(
+                thread_id=ctx.thread_id,
+                state=ending.state,
+                return_code=ending.return_code,
+                summary=ending.summary,
+                depth=ctx.depth,
+            )
+        )
+
+    def _current_role(self) -> str:
+        try:
+            role = next_role(self._workflow.definition, self._ctx)
+        except Exception:  # noqa: BLE001 - a condition that raises is what ended the thread
+            return ""
+        return "" if role is None else role.name

@@ -1,0 +1,121 @@
+"""What a run commits of its thread: the start, each step, and how the run stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+import msgspec
+
+from workflow_cas import RefMove, Store, content, node
+from workflow_execute._ids import now_ms
+from workflow_execute._records import FORMAT, StartRecord, StateRecord, StatusRecord
+from workflow_execute.owners._commit import commit_shielded
+from workflow_execute.run._turn import Turn
+from workflow_execute.threads._read import StoredThread, thread_ref
+from workflow_protocol import Hash, RoleStep, ThreadContext, ThreadId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedStep:
+    """A step that is on disk."""
+
+    step: RoleStep
+    value: str
+    """The role's value as JSON."""
+    elapsed_ms: int
+    cancelled: BaseException | None
+    """The cancellation that arrived meanwhile, to be raised when memory is right too."""
+
+
+class ThreadWriter:
+    """Moves the refs `head` and `status` of one thread, and knows where they are."""
+
+    def __init__(self, store: Store, thread_id: ThreadId) -> None:
+        self._store = store
+        self._thread_id = thread_id
+        self._status: Hash | None = None
+        self.head: Hash | None = None
+        """The last state; before the first step the start, or a branch."""
+
+    async def begin(self, ctx: ThreadContext, name: str, parent: ThreadId | None) -> None:
+        """Commit the start of a new thread, even if this is cancelled."""
+        prompt = content(ctx.start.prompt)
+        start = node(
+            "start",
+            StartRecord(
+                format=FORMAT,
+                thread_id=ctx.thread_id,
+                workflow=name,
+                prompt=prompt.hash,
+                workspace=str(ctx.start.workspace),
+                at_ms=ctx.start.timestamp_ms,
+                depth=ctx.depth,
+                bundle=ctx.bundle_hash,
+                parent_state=ctx.start.parent_state,
+                parent_thread=parent,
+            ),
+            [h for h in (prompt.hash, ctx.bundle_hash, ctx.start.parent_state) if h],
+        )
+        status = node("status", StatusRecord(state="running", at_ms=now_ms()))
+        with anyio.CancelScope(shield=True):  # a cancellation is recorded when the run ends
+            await self._store.commit(
+                [prompt, start, status],
+                [self._move("head", None, start.hash), self._move("status", None, status.hash)],
+            )
+        self.head, self._status = start.hash, status.hash
+
+    def continue_from(self, stored: StoredThread) -> None:
+        """Take over the refs of a stored thread."""
+        self.head, self._status = stored.head, stored.status_hash
+
+    async def commit_step(self, step: RoleStep, number: int, turn: Turn) -> CommittedStep:
+        """Write a step, make it the head and close its turn: one transaction."""
+        assert self.head is not None  # begin or continue_from came first
+        step = msgspec.structs.replace(step, child_threads=tuple(turn.children))
+        value, words = content(step.json), content(step.content)
+        writer, elapsed_ms = turn.journal.writer, turn.elapsed_ms
+        deferred, last = writer.deferred()
+        last_on_disk = writer.last
+        children = [await self._store.ref(thread_ref(each, "head")) for each in turn.children]
+        needed = (self.head, value.hash, words.hash, last, *children)
+        refs = list(dict.fromkeys(h for h in needed if h))
+        tokens = step.usage.input_tokens + step.usage.output_tokens
+        meter = turn.journal.meter
+        record = StateRecord(
+            role=step.role,
+            step=number,
+            at_ms=step.timestamp_ms,
+            elapsed_ms=elapsed_ms,
+            value=refs.index(value.hash),
+            content=refs.index(words.hash),
+            turn=None if last is None else refs.index(last),
+            child_threads=step.child_threads,
+            usage=step.usage,
+            charged_tokens=(
+                meter.charged.tokens if meter.used and meter.charged.tokens != tokens else None
+            ),
+            charged_micros=meter.charged.micros,
+        )
+        state = node("state", record, refs)
+        moves = [self._move("head", self.head, state.hash)]
+        if last_on_disk is not None:
+            moves.append(self._move("turn", last_on_disk, None))
+        cancelled = await commit_shielded(self._store, [value, words, *deferred, state], moves)
+        self.head = state.hash
+        return CommittedStep(
+            step=step, value=value.text(), elapsed_ms=elapsed_ms, cancelled=cancelled
+        )
+
+    async def set_status(self, status: StatusRecord, moves: Sequence[RefMove] = ()) -> None:
+        """Write how the run stands, together with other moves."""
+        stored = node("status", status)
+        move = self._move("status", self._status, stored.hash)
+        cancelled = await commit_shielded(self._store, [stored], [move, *moves])
+        self._status = stored.hash
+        if cancelled is not None:
+            raise cancelled
+
+    def _move(self, what: str, old: Hash | None, new: Hash | None) -> RefMove:
+        return RefMove(thread_ref(self._thread_id, what), old, new)
