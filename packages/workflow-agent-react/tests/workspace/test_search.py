@@ -7,7 +7,9 @@ import pytest
 
 from workflow_agent_react._errors import OutsideWorkspace, ToolError
 from workflow_agent_react.workspace import _search
+from workflow_agent_react.workspace._name_filter import name_filter
 from workflow_agent_react.workspace._search import search_files
+from workflow_agent_react.workspace._walk import walk
 from workflow_agent_react.workspace._workspace import Workspace
 
 
@@ -231,8 +233,42 @@ async def test_a_place_or_glob_that_cannot_be_searched_is_told(root: Path) -> No
         await found(root, "x", path="pipe")
     with pytest.raises(OutsideWorkspace):
         await found(root, "main", path="out")
-    with pytest.raises(ToolError, match="too many stars"):
-        await found(root, "x", glob="*a*b*c*d*")
+    with pytest.raises(ToolError, match="longer than 1000 characters"):
+        await found(root, "x", glob="{a}" * 3000)
+    with pytest.raises(ToolError, match="more than 100 patterns"):
+        await found(root, "x", glob="{a,b}" * 100)
+    with pytest.raises(ToolError, match="a character that no name"):
+        await found(root, "x", glob="a\0")
+
+
+@pytest.mark.parametrize(
+    ("glob", "files"),
+    [
+        ("{a}" * 300, 0),
+        ("{" * 900, 0),
+        ("*m*a*i*n*.*p*y*", 1),
+        ("**/app/{main,{x,y}}.{py,js}", 1),
+        ("src/", 2),
+        ("[", 0),
+    ],
+)
+async def test_globs_of_any_shape_are_matched(root: Path, glob: str, files: int) -> None:
+    shown = await search_files(partial(Workspace, root), "no such text", glob=glob)
+    assert shown.count("no match") == 1
+    assert len([path for path in walked(root) if name_filter(glob)(path)]) == files
+
+
+def walked(root: Path) -> list[str]:
+    with Workspace(root) as workspace:
+        return [entry.path for entry in walk(workspace, ".") if entry.kind == "file"]
+
+
+async def test_a_search_stops_while_it_still_looks_for_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_search, "SEARCH_S", 0.0)
+    shown = await found(root, "main")
+    assert shown[-1].startswith("(stopped after 0 s")
 
 
 async def test_an_expression_that_never_ends_is_stopped(

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from workflow_agent_react.workspace._walk import is_tame, walk
+from workflow_agent_react.workspace._gitignore import Effort
+from workflow_agent_react.workspace._walk import walk
 from workflow_agent_react.workspace._workspace import Workspace
 
 
@@ -107,19 +108,51 @@ def test_a_gitignore_that_leads_out_is_no_rule(tmp_path: Path) -> None:
     assert seen(root) == [".gitignore", "a"]
 
 
-def test_rules_that_would_take_for_ever_are_left_out(tmp_path: Path) -> None:
-    make(tmp_path, "a" * 200, "b.log")
-    (tmp_path / ".gitignore").write_text("*a*a*a*a*a*a*a*a*b\n*.log\n")
+def test_stars_are_matched_without_trying_each_way(tmp_path: Path) -> None:
+    make(tmp_path, "a" * 200, "a" * 200 + "b", "b.log")
+    (tmp_path / ".gitignore").write_text("*a" * 100 + "*b\n*.log\n")
 
     assert seen(tmp_path) == [".gitignore", "a" * 200]
 
 
+def steps(root: Path) -> int:
+    """What the rules of a walk took."""
+    effort = Effort()
+    with Workspace(root) as workspace:
+        assert list(walk(workspace, ".", effort=effort))
+    return Effort().steps - effort.steps
+
+
 @pytest.mark.parametrize(
-    ("pattern", "tame"),
-    [("*.py", True), ("**/a/**/*.x", True), (r"\*\*\*a\*", True), ("*a*b*c*", False)],
+    "rule", ["*a" * 20 + "b", "**/a/" * 6 + "b", "[!b]*" * 20 + "c", "*[a-z]" * 20, "a*" * 30 + "b"]
 )
-def test_patterns_are_tame_up_to_three_stars_in_a_name(pattern: str, tame: bool) -> None:
-    assert is_tame(pattern) is tame
+def test_what_rules_take_grows_with_their_number_and_the_length_of_names(
+    tmp_path: Path, rule: str
+) -> None:
+    make(tmp_path, "a" * 120, "a/a/a/a/" + "a" * 100)
+    counts: list[int] = []
+    for number in (10, 20, 40):
+        (tmp_path / ".gitignore").write_text(f"{rule}\n" * number)
+        counts.append(steps(tmp_path))
+    assert counts[2] - counts[1] <= 2.1 * (counts[1] - counts[0])
+    assert counts[2] <= 40 * (3 * len(rule) + 700) + 100
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_all_rules_together_are_bounded_and_then_nothing_more_is_left_out(
+    tmp_path: Path, *, nested: bool
+) -> None:
+    rules = "*a*b*c*d*e*f*g*h\n" * 3_000 + "*.log\n"
+    names = [f"{number}{'a' * 200}" for number in range(30)]
+    for folder in [f"f{number}" for number in range(20)] if nested else ["."]:
+        make(tmp_path, *(f"{folder}/{name}" for name in names), f"{folder}/z.log")
+        (tmp_path / folder / ".gitignore").write_text(rules)
+    effort = Effort()
+    with Workspace(tmp_path) as workspace:
+        paths = [entry.path for entry in walk(workspace, ".", effort=effort)]
+    assert effort.is_spent
+    assert effort.steps > -100_000  # it stopped within a file
+    assert paths[-1].endswith("z.log")
 
 
 def test_a_broken_rule_does_not_undo_the_others(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from workflow_agent_react.workspace._gitignore import Effort
 from workflow_agent_react.workspace._paths import told_to_the_model
 from workflow_agent_react.workspace._walk import Entry, IgnoreRules, scan
 from workflow_agent_react.workspace._workspace import Workspace
@@ -27,9 +28,10 @@ def list_files(workspace: Workspace, path: str = ".", *, depth: int = DEFAULT_DE
     """
     with told_to_the_model(workspace, path):
         start, depth = workspace.relative(path), min(max(depth, 1), MAX_DEPTH)
-        lines, hidden = _tree(workspace, start, depth)
+        effort = Effort()
+        lines, hidden = _tree(workspace, start, depth, effort)
         if hidden and depth < DEFAULT_DEPTH:
-            deeper = _tree(workspace, start, DEFAULT_DEPTH)
+            deeper = _tree(workspace, start, DEFAULT_DEPTH, effort)
             if len(deeper[0]) <= SMALL:
                 lines, hidden = deeper
     if not lines:
@@ -37,12 +39,16 @@ def list_files(workspace: Workspace, path: str = ".", *, depth: int = DEFAULT_DE
     shown = [lines[key] for key in sorted(lines)]
     if hidden:
         shown.append(f"({hidden}; call list_files with one of the folders as path)")
+    if effort.note:
+        shown.append(effort.note)
     return "\n".join(shown)
 
 
-def _tree(workspace: Workspace, start: str, depth: int) -> tuple[dict[tuple[str, ...], str], str]:
+def _tree(
+    workspace: Workspace, start: str, depth: int, effort: Effort
+) -> tuple[dict[tuple[str, ...], str], str]:
     lines: dict[tuple[str, ...], str] = {}
-    pending = deque([(start, IgnoreRules.above(workspace, start), depth)])
+    pending = deque([(start, IgnoreRules.above(workspace, start, effort=effort), depth)])
     closed = size = 0
     while pending:
         folder, rules, left = pending.popleft()

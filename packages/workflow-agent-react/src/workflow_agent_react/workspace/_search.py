@@ -7,7 +7,7 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 
 import msgspec
@@ -15,10 +15,12 @@ from anyio import CancelScope, current_time, to_thread
 
 from workflow_agent_react._errors import ToolError
 from workflow_agent_react.workspace._files import decode
+from workflow_agent_react.workspace._gitignore import Effort
 from workflow_agent_react.workspace._grep import Grep, grep_for, grep_words, regex_fault, words_of
 from workflow_agent_react.workspace._listing import printable
+from workflow_agent_react.workspace._name_filter import name_filter
 from workflow_agent_react.workspace._paths import NoSuchPath, told_to_the_model
-from workflow_agent_react.workspace._walk import Entry, is_tame, spec_of, walk
+from workflow_agent_react.workspace._walk import Entry, walk
 from workflow_agent_react.workspace._workspace import Workspace
 
 MAX_MATCHES = 100
@@ -33,7 +35,6 @@ _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_S = 0.1
 _MAX_PATTERN = 1_000
 _MAX_NAMES = 3_000
-_MAX_GLOBS = 100
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]")
 
 
@@ -129,26 +130,45 @@ async def search_files(
     if literal and (words := words_of(pattern)):
         note = f"(no match for {pattern!r}; these have its words, in any order and case)"
         attempts.append((grep_words(words), ".", "", note))
-    found, missing, until = _Found(), None, current_time() + SEARCH_S
+    found, missing, limits = _Found(), None, _Limits(until=time.monotonic() + SEARCH_S)
     for how, where, only, note in attempts:
         try:
-            found = await _search(root, how, path=where, glob=only, until=until)
+            found = await _search(root, how, path=where, glob=only, limits=limits)
         except NoSuchPath as error:
             missing = error
             continue
         if found.lines or found.stopped:
-            return _report(found, pattern, f"({missing})\n{note}" if missing else note)
+            return _report(found, pattern, f"({missing})\n{note}" if missing else note, limits)
     if missing:
         raise missing
-    return _report(found, pattern, await to_thread.run_sync(_named_like, root, pattern))
+    note = await to_thread.run_sync(_named_like, root, pattern, limits)
+    return _report(found, pattern, note, limits)
 
 
-def _named_like(root: Callable[[], Workspace], pattern: str) -> str:
+class _OutOfTime(Exception):
+    """Raised and caught here, in the thread that looks for files."""
+
+
+class _Limits(msgspec.Struct):
+    """What a search may take, with all that it tries."""
+
+    until: float
+    """By `time.monotonic`."""
+    effort: Effort = msgspec.field(default_factory=Effort)
+
+    def check(self) -> None:
+        """Raise `_OutOfTime` when it is time to stop."""
+        if time.monotonic() > self.until:
+            raise _OutOfTime
+
+
+def _named_like(root: Callable[[], Workspace], pattern: str, limits: _Limits) -> str:
     """Small models look for a file by its name."""
     name = pattern.strip("*./ ").lower()
-    with root() as workspace:
-        entries = islice(walk(workspace, "."), _MAX_NAMES)
-        paths = [printable(entry.path) for entry in entries if entry.kind == "file"]
+    paths: list[str] = []
+    with root() as workspace, suppress(_OutOfTime):
+        entries = islice(walk(workspace, ".", effort=limits.effort, check=limits.check), _MAX_NAMES)
+        paths.extend(printable(entry.path) for entry in entries if entry.kind == "file")
     named = [path for path in paths if name and name in path.lower()][:5]
     return f"(it is in the name of {', '.join(map(repr, named))}; call read_file)" if named else ""
 
@@ -169,16 +189,20 @@ def _is_surrogate(character: str) -> bool:
 
 
 async def _search(
-    root: Callable[[], Workspace], grep: Grep, *, path: str, glob: str, until: float
+    root: Callable[[], Workspace], grep: Grep, *, path: str, glob: str, limits: _Limits
 ) -> _Found:
-    found = _Found()
-    with CancelScope(deadline=until) as limit:
-        with closing(_batches(root, path, glob)) as batches:
-            while (batch := await to_thread.run_sync(next, batches, None)) is not None:
-                await _search_batch(batch, grep, found)
-                if found.more:
-                    break
-    if limit.cancelled_caught:
+    found, out_of_time = _Found(), False
+    left = limits.until - time.monotonic()
+    with CancelScope(deadline=current_time() + left) as limit:
+        with closing(_batches(root, path, glob, limits)) as batches:
+            try:
+                while (batch := await to_thread.run_sync(next, batches, None)) is not None:
+                    await _search_batch(batch, grep, found)
+                    if found.more:
+                        break
+            except _OutOfTime:
+                out_of_time = True
+    if limit.cancelled_caught or out_of_time:
         found.stopped = f"stopped after {SEARCH_S:g} s"
     return found
 
@@ -203,12 +227,14 @@ def _cut(line: bytes | bytearray) -> str:
     return text if len(text) <= MAX_MATCH_CHARS else f"{text[:MAX_MATCH_CHARS]} …"
 
 
-def _batches(root: Callable[[], Workspace], path: str, glob: str) -> Generator[_Batch]:
+def _batches(
+    root: Callable[[], Workspace], path: str, glob: str, limits: _Limits
+) -> Generator[_Batch]:
     """The texts to search, a few megabytes and a tenth of a second at a time."""
-    wanted = _glob(glob)
+    wanted = name_filter(glob)
     with root() as workspace:
         batch, since = _Batch(), time.monotonic()
-        for entry in _entries(workspace, path):
+        for entry in _entries(workspace, path, limits):
             if entry.kind == "file" and wanted(entry.path):
                 data = _read(workspace, entry.path)
                 if data is not None and len(data) > MAX_SEARCHED_BYTES:
@@ -221,10 +247,10 @@ def _batches(root: Callable[[], Workspace], path: str, glob: str) -> Generator[_
         yield batch
 
 
-def _entries(workspace: Workspace, path: str) -> Iterator[Entry]:
+def _entries(workspace: Workspace, path: str, limits: _Limits) -> Iterator[Entry]:
     with told_to_the_model(workspace, path):
         try:
-            yield from walk(workspace, path)
+            yield from walk(workspace, path, effort=limits.effort, check=limits.check)
         except NotADirectoryError:
             workspace.read(path, max_bytes=0)
             yield Entry(workspace.relative(path), "file")
@@ -248,28 +274,7 @@ def _text(data: bytes) -> bytes | None:
     return data
 
 
-def _glob(glob: str) -> Callable[[str], bool]:
-    text = glob.strip().removeprefix("./")
-    if text in {"", "*", "**", "**/*"}:
-        return lambda path: True
-    patterns = list(islice(_expand(text), _MAX_GLOBS))
-    if not all(map(is_tame, patterns)):
-        raise ToolError(f"the glob {glob!r} has too many stars; use a simpler one such as '*.py'")
-    spec = spec_of([re.sub(r"^([#!])", r"\\\1", one) for one in patterns])
-    return lambda path: spec.match_file(path)
-
-
-def _expand(glob: str) -> Iterator[str]:
-    """`*.{js,ts}` as `*.js` and `*.ts`."""
-    group = re.search(r"\{([^{}]*)\}", glob)
-    if group is None:
-        yield glob
-        return
-    for choice in group[1].split(","):
-        yield from _expand(glob[: group.start()] + choice + glob[group.end() :])
-
-
-def _report(found: _Found, pattern: str, note: str) -> str:
+def _report(found: _Found, pattern: str, note: str, limits: _Limits) -> str:
     end: list[str] = []
     files = f"{found.files} file{'s' * (found.files != 1)}"
     if found.more:
@@ -285,5 +290,7 @@ def _report(found: _Found, pattern: str, note: str) -> str:
         end.append(f"({found.too_big} larger than {MAX_SEARCHED_BYTES >> 20} MiB not searched)")
     if found.stopped:
         end.append(f"({found.stopped}: the pattern is slow or there is much to search)")
+    if limits.effort.note:
+        end.append(limits.effort.note)
     few = len(found.lines) <= FEW_MATCHES
     return "\n".join([*(found.around if few else found.lines), *end, *([note] if note else [])])
