@@ -1,7 +1,12 @@
-"""What holds for all tests: patience where the machine is busy, and signals as in a terminal."""
+"""What holds for all tests, and which of them run by default.
+
+It stays at the root and is no plugin module: pytest finds it from there for every path it is given,
+without a name in the configuration and without an installed package.
+"""
 
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes is the machine's matter: a busy one would fail what is right. What must
@@ -15,3 +20,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run a test that is named by its id, however long it takes: it is what was asked for."""
+    is_default = config.option.markexpr in config.getini("addopts")
+    if is_default and any("::" in argument for argument in config.args):
+        config.option.markexpr = ""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Run the tests of one file without workers, which take longer to start than it takes."""
+    files = {argument.partition("::")[0] for argument in config.args}
+    return 0 if len(files) == 1 and files.pop().endswith(".py") else None

@@ -23,20 +23,20 @@ from .entries import ENTRY
         (["show"], 1, "there is no thread 'latest'"),
         (["show", "01ABC"], 1, "there is no thread"),
         (["thread", "resume"], 1, "there is no thread"),
-        (["setup", "--model", "m"], 2, "go with --base-url"),
+        (["setup", "--model", "m"], 2, "need --base-url"),
         (["setup", "--base-url", "http://h/v1"], 2, "--base-url needs --model"),
-        (["setup", "--base-url", "nonsense", "--model", "m"], 2, "is no URL"),
-        (["setup", "--base-url", "http://[h/v1", "--model", "m"], 2, "is no URL"),
-        (["setup", "--base-url", "http://h", "--model", "m\udcff"], 2, "model is not UTF-8 text"),
-        (["thread", "answer", "01", "--deny", "--text", "a\udcff"], 2, "text is not UTF-8 text"),
-        (["thread", "list"], 0, "there is no thread yet; begin with `uwf run`"),
+        (["setup", "--base-url", "nonsense", "--model", "m"], 2, "is not a URL"),
+        (["setup", "--base-url", "http://[h/v1", "--model", "m"], 2, "is not a URL"),
+        (["setup", "--base-url", "http://h", "--model", "m\udcff"], 2, "model is not valid UTF-8"),
+        (["thread", "answer", "01", "--deny", "--text", "a\udcff"], 2, "text is not valid UTF-8"),
+        (["thread", "list"], 0, "there is no thread yet; start one with `uwf run`"),
         (["run", "notes.txt", "x"], 1, "there is no such file; check the path"),
         (["setup", "--local", "no-such-model"], 1, "no-such-model"),
         (["model", "pull", "no-such-model"], 1, "no-such-model"),
         (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
         (["run", "a" * 300, "x"], 1, "can't name a workflow"),
-        (["--home", "", "list"], 2, "it is empty; name a folder"),
-        (["doctor", "--timeout", "nan"], 2, "'nan' is no number of seconds above 0"),
+        (["--home", "", "list"], 2, "the path is empty; name a folder"),
+        (["doctor", "--timeout", "nan"], 2, "'nan' is not a number of seconds above 0"),
         (["thread", "fork", "latest", "--prompt", " "], 2, "the prompt is empty"),
         (["frobnicate"], 2, "invalid choice"),
         ([], 2, "COMMAND"),
@@ -67,8 +67,8 @@ async def test_a_home_that_cannot_be_used_is_named_with_the_way_out(uwf: Cli, en
     assert done.code == 1
     assert done.err.startswith(f"uwf: {uwf.home}/bundles/")
     assert done.err.endswith(
-        f": Not a directory; uwf keeps its files in {uwf.home}: mend it, or name another folder "
-        "with --home\n"
+        f": Not a directory; {uwf.home} is the folder for the files of uwf. Repair it, or choose "
+        "another one with --home\n"
     )
 
 
@@ -118,7 +118,7 @@ async def test_a_prompt_that_is_no_text_is_one_clear_line(
 ) -> None:
     done = await uwf("run", "hello.py", prompt, stdin=b"\xff\xfe")
 
-    assert (done.code, done.err) == (2, "uwf: the prompt is not UTF-8 text\n")
+    assert (done.code, done.err) == (2, "uwf: the prompt is not valid UTF-8\n")
 
 
 LEAVES = """
@@ -139,7 +139,7 @@ run = in_turn(turn)
 
 async def test_what_ends_the_process_is_no_success(uwf: Cli) -> None:
     done = await uwf("run", uwf.write("leaves.py", LEAVES), "x")
-    assert (done.code, "uwf: something that was run called sys.exit(0)\n" in done.err) == (1, True)
+    assert (done.code, "uwf: code of the workflow called sys.exit(0); " in done.err) == (1, True)
 
 
 async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> None:

@@ -54,7 +54,7 @@ async def test_a_supervisor_of_the_configuration_stops_a_thread_that_goes_in_cir
     assert (data["return_code"], len(data["steps"]), data["usage"]["calls"]) == (1, 4, 7)
 
     replayed = await uwf("thread", "replay", "latest")
-    assert (replayed.code, replayed.out.startswith("the same again: 4 steps")) == (0, True)
+    assert (replayed.code, replayed.out.startswith("identical: 4 steps")) == (0, True)
     resumed = await uwf("thread", "resume")
     assert (resumed.code, "is completed; fork it" in resumed.err) == (1, True)
 

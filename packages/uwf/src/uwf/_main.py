@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from uwf._errors import Failed, UsageError
 from uwf._parser import parse
 from uwf.terminal._output import Output
-from uwf.terminal._signals import End
+from uwf.terminal._signals import StopSignals
 from workflow_protocol import WorkflowError
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Ctrl-C, SIGTERM and SIGHUP raise on."""
-    _mend_streams()
-    End(_interrupt).hear()  # while an event loop runs, `run_async` does
+    _make_streams_safe()
+    StopSignals(_raise_interrupt).install()  # while an event loop runs, `run_async` does
     try:
         return _run(argv)
     except BrokenPipeError:  # the reader has gone, as in `uwf show | head`
@@ -33,7 +33,7 @@ def run_command(argv: Sequence[str] | None = None) -> int:
     except OSError:  # what went wrong could not be told
         return 1
     finally:
-        _drop_broken_streams()
+        _discard_broken_streams()
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -43,22 +43,22 @@ def _run(argv: Sequence[str] | None) -> int:
         output = Output(json=arguments.json)
         if arguments.home is not None:
             os.environ["UWF_HOME"] = str(arguments.home.absolute())
-        return _carry_out(arguments, output)
+        return _call_command(arguments, output)
     except Failed as error:
         if str(error):
-            _report(output, error)
+            _report_error(output, error)
         return error.code
     except UsageError as error:
-        _report(output, error)
+        _report_error(output, error)
         return 2
     except BrokenPipeError:
         raise
     except (WorkflowError, OSError) as error:
-        _report(output, error)
+        _report_error(output, error)
         return 1
 
 
-def _mend_streams() -> None:
+def _make_streams_safe() -> None:
     """Let nothing that is printed fail: not on a stream that was closed, not by its encoding."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -69,7 +69,7 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _drop_broken_streams() -> None:
+def _discard_broken_streams() -> None:
     """Forget what can't be written: Python would try again at exit, and complain."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -78,10 +78,10 @@ def _drop_broken_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _carry_out(arguments: argparse.Namespace, output: Output) -> int:
+def _call_command(arguments: argparse.Namespace, output: Output) -> int:
     """Import a command's module, now that it is needed, and call it with what was given."""
     options = {
-        name: _as_text(name, value)
+        name: _decode_argument(name, value)
         for name, value in vars(arguments).items()
         if name not in {"command", "json", "home"}
     }
@@ -90,10 +90,13 @@ def _carry_out(arguments: argparse.Namespace, output: Output) -> int:
     try:
         return command(output, **options)
     except SystemExit as error:  # of a tool, say: its code is not that of the workflow
-        raise Failed(1, f"something that was run called sys.exit({error.code!r})") from error
+        raise Failed(
+            1,
+            f"code of the workflow called sys.exit({error.code!r}); return a value instead",
+        ) from error
 
 
-def _as_text(name: str, value: object) -> object:
+def _decode_argument(name: str, value: object) -> object:
     """What was given as text, whatever the locale made of it. Paths may be any bytes.
 
     Raises:
@@ -104,50 +107,52 @@ def _as_text(name: str, value: object) -> object:
     try:
         return os.fsencode(value).decode()
     except UnicodeError as error:
-        raise UsageError(f"the {name.replace('_', '-')} is not UTF-8 text") from error
+        raise UsageError(f"the {name.replace('_', '-')} is not valid UTF-8") from error
 
 
-def _interrupt() -> None:
+def _raise_interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def _report(output: Output, error: Exception) -> None:
-    message = _words(error)
+def _report_error(output: Output, error: Exception) -> None:
+    message = _error_message(error)
     output.say(f"uwf: {message}")
     output.record({"error": {"type": type(error).__name__, "message": message}})
 
 
-def _words(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     """What went wrong and where, and for what the system says also what to do."""
     if not isinstance(error, OSError) or not error.strerror:
         said = (str(error) or type(error).__name__).replace("`verify`", "`uwf cas verify`")
-        return said + (_advice(str(error.path)) if _is_about_the_folder(error) else "")
+        return said + (_home_hint(str(error.path)) if _is_store_unusable(error) else "")
     if error.filename is None:
-        if isinstance(error, FileNotFoundError) and _folder_is_gone():
+        if isinstance(error, FileNotFoundError) and _current_folder_is_deleted():
             return "the current folder was deleted; `cd` to another one and run this again"
         return error.strerror
     place = os.fsdecode(error.filename)
-    return f"{place}: {error.strerror}{_advice(place)}"
+    return f"{place}: {error.strerror}{_home_hint(place)}"
 
 
-def _advice(place: str) -> str:
+def _home_hint(place: str) -> str:
     """What to do about a place in the home folder."""
     from workflow_register import find_home
 
     home = find_home()
     if not Path(place).is_relative_to(home):
         return ""
-    return f"; uwf keeps its files in {home}: mend it, or name another folder with --home"
+    return (
+        f"; {home} is the folder for the files of uwf. Repair it, or choose another one with --home"
+    )
 
 
-def _is_about_the_folder(error: Exception) -> TypeGuard[StoreError]:
+def _is_store_unusable(error: Exception) -> TypeGuard[StoreError]:
     """Whether the store can't be used where it is, for a reason that another place hasn't."""
     from workflow_cas import StoreError, StoreReadOnly
 
     return isinstance(error, StoreReadOnly) or type(error) is StoreError
 
 
-def _folder_is_gone() -> bool:
+def _current_folder_is_deleted() -> bool:
     try:
         os.getcwd()
     except FileNotFoundError:

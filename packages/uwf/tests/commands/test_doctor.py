@@ -139,7 +139,7 @@ async def test_a_broken_endpoint_is_told_and_fails(uwf: Cli, reply: Wire, words:
     assert done.code == 1
     (line,) = done.out.splitlines()
     assert words in line
-    assert "does not reply; see above" in done.err
+    assert "does not reply; the reason is above" in done.err
     assert await anyio.Path(path).read_text("utf-8") == before
 
 
@@ -164,7 +164,7 @@ async def test_what_can_t_be_asked_says_what_to_do(uwf: Cli) -> None:
         OPENAI_MODEL="m",
     )
     assert unwritable.code == 2
-    assert "comes from the environment" in unwritable.err
+    assert "comes from environment variables" in unwritable.err
     misspelt = await uwf("doctor", "bxo")
     assert misspelt.code == 2
     assert "no scene and no provider is called 'bxo'; did you mean 'box'?" in misspelt.err

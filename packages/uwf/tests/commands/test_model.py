@@ -12,7 +12,7 @@ import httpx
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from uwf.commands._model import Bar
+from uwf.commands._model import ProgressBar
 from workflow_local_model import CATALOGUE, DEFAULT_MODEL, Phase, PullProgress, is_present
 
 from ..cli import COMMAND, Cli, example
@@ -32,7 +32,7 @@ def progress(phase: Phase, share: float) -> PullProgress:
 
 
 def shown(stream: io.StringIO, *moments: PullProgress) -> str:
-    with Bar(MODEL, stream) as bar:
+    with ProgressBar(MODEL, stream) as bar:
         for moment in moments:
             bar.show(moment)
     return stream.getvalue()
@@ -81,7 +81,7 @@ def test_on_a_terminal_a_download_is_asked_for_and_may_be_declined(bare: Cli, re
 
     assert process.returncode == 1
     assert "Traceback" not in words
-    assert "Fetch the embedded one" in words
+    assert "Download the embedded one" in words
     assert "uwf setup --base-url" in words
     assert not (bare.home / "models").exists()
 

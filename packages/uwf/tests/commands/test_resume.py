@@ -38,8 +38,8 @@ async def test_a_workspace_that_is_gone_is_named_and_another_one_can_be_given(uw
     gone = await uwf("thread", "resume")
     assert gone.code == 2
     assert gone.err == (
-        f"uwf: the workspace '{first}' of thread {data['thread']} is gone; create it again, or go "
-        f"on in another: `uwf thread resume {data['thread']} --workspace DIR`\n"
+        f"uwf: the workspace '{first}' of thread {data['thread']} is gone; create it again, or "
+        f"continue in another folder: `uwf thread resume {data['thread']} --workspace DIR`\n"
     )
     wrong = await uwf("thread", "resume", "--workspace", second)
     assert (wrong.code, f"'{second}' is not a folder" in wrong.err) == (2, True)

@@ -50,4 +50,6 @@ async def test_a_call_that_was_cut_off_is_shown_as_such(uwf: Cli) -> None:
     ran = await uwf("run", uwf.write("waiting.py", WAITING_CALL), "Ask.")
     assert (ran.code, "the limit of 0.5 seconds is reached" in ran.err) == (1, True)
     shown = await uwf("show", "--turns")
-    assert "llm/0      (cut off before its reply, counted as its worst case)" in shown.out
+    assert (
+        "llm/0      (stopped before its reply; counted with the largest possible cost)" in shown.out
+    )

@@ -21,9 +21,7 @@ async def test_a_request_is_printed_as_it_was_sent_and_a_replay_needs_no_model(u
     sent = server.bodies
 
     replayed = await uwf("thread", "replay", "latest")
-    assert replayed.out == (
-        "the same again: 2 steps, 4 recorded results, 3 requests byte for byte\n"
-    )
+    assert replayed.out == ("identical: 2 steps, 4 recorded results, 3 requests\n")
     for number, body in enumerate(sent, 1):
         printed = await uwf("thread", "request", "latest", number)
         assert printed.out.encode() == body
@@ -103,11 +101,11 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
     child = waiting["thread"]
     assert (ran.code, parent["state"], waiting["state"]) == (1, "suspended", "suspended")
     assert f"child thread {child} (develop) waits: Drop the table?" in ran.err
-    assert f"`uwf thread answer {child} --approve|--deny` answers" in ran.err
-    assert f"`uwf thread resume {parent['thread']}` goes on" in ran.err
+    assert f"To answer: `uwf thread answer {child} --approve|--deny`" in ran.err
+    assert f"To continue: `uwf thread resume {parent['thread']}`\n" in ran.err
 
     answered = await uwf("thread", "answer", child, "--approve", "--text", "yes")
-    assert answered.err == f"`uwf thread resume {parent['thread']}` goes on\n"
+    assert answered.err == f"To continue: `uwf thread resume {parent['thread']}`\n"
     resumed = await uwf("thread", "resume", "latest")
     assert (resumed.code, json.loads(resumed.out)) == (0, "yes")
     assert f"  child thread {child}\n" in (await uwf("show")).out
@@ -116,7 +114,7 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
     assert [step["child_threads"] for step in data["steps"]] == [[child]]
     for thread_id in (parent["thread"], child):
         replayed = await uwf("thread", "replay", thread_id)
-        assert replayed.out.startswith("the same again: 1 step")
+        assert replayed.out.startswith("identical: 1 step")
 
 
 async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:

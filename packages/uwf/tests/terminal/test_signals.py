@@ -61,7 +61,7 @@ import anyio
 import uwf.terminal._signals
 from workflow_execute.testing import in_turn
 
-uwf.terminal._signals.AGAIN_S = 60.0  # however long the machine takes over sending the signals
+uwf.terminal._signals.REPEAT_S = 60.0  # however long the machine takes over sending the signals
 
 async def turn(ctx):
     (ctx.start.workspace / "begun").touch()
@@ -156,7 +156,7 @@ async def test_a_second_ctrl_c_ends_what_the_first_could_not(uwf: Cli) -> None:
                 code, said = await ended(process)
                 tasks.cancel_scope.cancel()
         assert (code, b"Traceback" in said) == (130, False)
-        assert b"uwf: ended at once, as the first Ctrl-C did not end it" in said
+        assert b"uwf: stopped at once, because the first Ctrl-C did not stop it" in said
     assert "state      interrupted" in (await uwf("show")).out
 
 

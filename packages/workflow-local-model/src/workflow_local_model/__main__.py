@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workflow_local_model._catalogue import find_model
 from workflow_local_model._errors import LocalModelError, ServerError
-from workflow_local_model.serve._server import FAULT, run_server
+from workflow_local_model.serve._server import ERROR_PREFIX, run_server
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True)
     serve = commands.add_parser("serve", help="serve a model until standard input ends")
     serve.add_argument("name")
-    serve.add_argument("--port", type=int, default=0, help="0 picks a free one (the default)")
+    serve.add_argument("--port", type=int, default=0, help="0 picks a free port (the default)")
     serve.add_argument("--threads", type=int)
     serve.add_argument("--cache", type=Path, help="the folder of the weights")
     options = parser.parse_args(arguments)
@@ -30,10 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             threads=options.threads,
         )
     except ServerError as error:
-        sys.stderr.write(f"{FAULT}{error.reason}\n")
+        sys.stderr.write(f"{ERROR_PREFIX}{error.reason}\n")
         return 1
     except LocalModelError as error:
-        sys.stderr.write(f"{FAULT}{error}\n")
+        sys.stderr.write(f"{ERROR_PREFIX}{error}\n")
         return 1
     return 0
 

@@ -40,7 +40,9 @@ class ModelAbsent(LocalModelError):
         self.name = name
         self.path = path
         self.command = f"uwf model pull {name}"
-        super().__init__(f"the weights of {name!r} are not at {str(path)!r}; run: {self.command}")
+        super().__init__(
+            f"the weights of {name!r} are missing: there is no {str(path)!r}; run: {self.command}"
+        )
 
 
 class SourceError(LocalModelError):
@@ -60,7 +62,7 @@ class WrongHash(SourceError):
         self.found = found
         super().__init__(
             source,
-            f"its bytes have SHA-256 {found}, not the pinned {expected}; refused and removed",
+            f"the file has SHA-256 {found} instead of {expected}; it was deleted",
         )
 
 
@@ -72,7 +74,7 @@ class PullError(LocalModelError):
         self.failures = tuple(failures)
         lines = "".join(f"\n  {failure}" for failure in self.failures)
         super().__init__(
-            f"no source gave {name!r}; check the network and run `uwf model pull {name}`"
+            f"{name!r} could not be downloaded; check the network and run `uwf model pull {name}`"
             f" again:{lines}"
         )
 
@@ -85,8 +87,8 @@ class DiskFull(LocalModelError):
         self.needed_bytes = needed_bytes
         self.free_bytes = free_bytes
         super().__init__(
-            f"{str(path)!r} needs {needed_bytes:,} bytes free and has {free_bytes:,};"
-            " make room, or name another folder in UWF_MODELS"
+            f"{str(path)!r} needs {needed_bytes:,} free bytes and has {free_bytes:,};"
+            " free some space, or set UWF_MODELS to another folder"
         )
 
 
@@ -97,7 +99,7 @@ class CacheUnusable(LocalModelError):
         self.path = path
         self.reason = reason
         super().__init__(
-            f"can't keep weights in {str(path)!r}: {reason}; name another folder in UWF_MODELS"
+            f"can't write weights to {str(path)!r}: {reason}; set UWF_MODELS to another folder"
         )
 
 

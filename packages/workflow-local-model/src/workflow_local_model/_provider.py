@@ -25,7 +25,7 @@ _MAX_TOKENS = 1024
 """Small models can go on without an end; a reply of this length took a minute where measured."""
 
 
-class _Shared:
+class _SharedServer:
     """One model's server, running while it has users."""
 
     def __init__(self, model: LocalModel) -> None:
@@ -76,7 +76,7 @@ class _Shared:
                     return
 
 
-_shared: RunVar[dict[str, _Shared]] = RunVar("workflow_local_model_servers")
+_shared: RunVar[dict[str, _SharedServer]] = RunVar("workflow_local_model_servers")
 
 
 @asynccontextmanager
@@ -95,19 +95,21 @@ async def open_provider(model_name: str | None = None) -> AsyncGenerator[LlmProv
         ServerError: the server did not start.
     """
     model = find_model(model_name or DEFAULT_MODEL)
-    servers = _shared.get(dict[str, _Shared]())
+    servers = _shared.get(dict[str, _SharedServer]())
     _shared.set(servers)
-    shared = servers.setdefault(model.name, _Shared(model))
+    shared = servers.setdefault(model.name, _SharedServer(model))
     served = await shared.enter()
     try:
-        async with _beside(shared.keep_running):
+        async with _in_background(shared.keep_running):
             yield _provider(served)
     finally:
         await shared.leave()
 
 
 @asynccontextmanager
-async def _beside(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
+async def _in_background(
+    work: Callable[[], Coroutine[object, object, None]],
+) -> AsyncGenerator[None]:
     """Run something while the block runs. What the block raises comes out as it is."""
     failure: Exception | None = None
     async with anyio.create_task_group() as group:

@@ -126,7 +126,7 @@ async def test_the_next_source_is_asked_when_one_refuses(
     assert no_connection.reason.startswith("ConnectError")
     assert no_url.reason.startswith("InvalidURL")
     assert str(caught.value).startswith(
-        "no source gave 'tiny'; check the network and run `uwf model pull tiny` again:\n  http://"
+        "'tiny' could not be downloaded; check the network and run `uwf model pull tiny` again:\n  http://"
     )
 
 

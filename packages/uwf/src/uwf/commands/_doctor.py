@@ -27,17 +27,17 @@ _MARKS = {"yes": "yes", "no": "no ", "unclear": "?  "}
 def doctor(output: Output, target: str, *, write: bool, timeout_s: float) -> int:
     """Ask the endpoint behind a scene or a provider, show each answer, and write the profile."""
     home = find_home()
-    scene = _scene(effective_config(home), target, home)
+    scene = _resolve_scene(effective_config(home), target, home)
     name = resolve_model(effective_config(home), scene, path=config_path(home)).provider_name
     if write and name not in load_config(home).providers:
         raise UsageError(
-            f"the provider {name!r} comes from the environment, and no file can be written for it; "
+            f"the provider {name!r} comes from environment variables, not from workflow.yaml; "
             "run `uwf setup` first"
         )
     return run_async(lambda: _examine(output, home, scene, name if write else None, timeout_s))
 
 
-def _scene(config: Config, target: str, home: Path) -> str:
+def _resolve_scene(config: Config, target: str, home: Path) -> str:
     """The scene or `provider/model` of this name, or a scene that this provider serves."""
     if target in config.models or not config.models or "/" in target:
         return resolve_model(config, target, path=config_path(home)).scene
@@ -59,21 +59,23 @@ async def _examine(
     output: Output, home: Path, scene: str, write_to: str | None, timeout_s: float
 ) -> int:
     async with open_provider(scene, home=home) as provider:
-        output.say(f"asking {provider.model} at {provider.base_url}")
+        output.say(f"testing {provider.model} at {provider.base_url}")
         findings = await examine(
-            provider, timeout_s=timeout_s, on_finding=lambda each: _show(output, each)
+            provider, timeout_s=timeout_s, on_finding=lambda each: _print_finding(output, each)
         )
     if is_broken(findings):
-        raise Failed(1, f"{provider.model} at {provider.base_url} does not reply; see above")
+        raise Failed(
+            1, f"{provider.model} at {provider.base_url} does not reply; the reason is above"
+        )
     changes = profile_changes(findings)
-    _summarise(output, provider, changes)
+    _print_profile(output, provider, changes)
     if write_to is not None:
         update_config(home, {"providers": {write_to: {"profile": changes}}})
         output.say(f"{config_path(home)}: providers.{write_to}.profile is written")
     return 0
 
 
-def _show(output: Output, finding: Finding) -> None:
+def _print_finding(output: Output, finding: Finding) -> None:
     output.data(
         {
             "probe": finding.probe,
@@ -87,7 +89,7 @@ def _show(output: Output, finding: Finding) -> None:
     )
 
 
-def _summarise(output: Output, provider: LlmProvider, changes: dict[str, object]) -> None:
+def _print_profile(output: Output, provider: LlmProvider, changes: dict[str, object]) -> None:
     """Print the profile as the file would have it, and mark what differs from what is used."""
     output.record({"model": provider.model, "base_url": provider.base_url, "profile": changes})
     if output.json:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workflow_local_model import LocalModel, PullProgress
 
 
-def local_model() -> ModuleType:
+def require_local_model() -> ModuleType:
     """Import the package of the embedded models, which is an extra.
 
     Raises:
@@ -31,7 +31,7 @@ def local_model() -> ModuleType:
 
 def list_models(output: Output) -> int:
     """List the catalogue, and what of it is here."""
-    local_model()
+    require_local_model()
     from workflow_local_model import CATALOGUE, DEFAULT_MODEL, default_cache, is_present
 
     cache = default_cache()
@@ -55,11 +55,11 @@ def list_models(output: Output) -> int:
 
 def pull_model(output: Output, name: str | None) -> int:
     """Fetch a model, showing how far it is."""
-    local_model()
+    require_local_model()
     from workflow_local_model import default_cache, pull
 
-    model = choose(name)
-    with Bar(model, sys.stderr) as bar:
+    model = model_or_default(name)
+    with ProgressBar(model, sys.stderr) as bar:
         path = run_async(lambda: pull(model, cache=default_cache(), on_progress=bar.show))
     output.data({"name": model.name, "path": str(path)}, str(path))
     return 0
@@ -67,23 +67,23 @@ def pull_model(output: Output, name: str | None) -> int:
 
 def serve_model(output: Output, name: str | None, *, port: int, threads: int | None) -> int:
     """Serve a model until Ctrl-C."""
-    local_model()
+    require_local_model()
     from workflow_local_model import default_cache, run_server
 
-    model = choose(name)
-    output.say(f"starting {model.name}; Ctrl-C ends it")
+    model = model_or_default(name)
+    output.say(f"starting {model.name}; press Ctrl-C to stop it")
     run_server(model, cache=default_cache(), port=port, threads=threads, until_eof=False)
     return 0
 
 
-def choose(name: str | None) -> LocalModel:
+def model_or_default(name: str | None) -> LocalModel:
     """The model of that name, or the default one."""
     from workflow_local_model import DEFAULT_MODEL, find_model
 
     return find_model(name or DEFAULT_MODEL)
 
 
-class Bar:
+class ProgressBar:
     """Progress of a pull: a moving line on a terminal, few lines elsewhere."""
 
     def __init__(self, model: LocalModel, stream: TextIO) -> None:
@@ -92,7 +92,7 @@ class Bar:
         self._live = stream.isatty()
         self._last = ""
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from uwf import examples
 from uwf._errors import Failed
-from uwf.commands._model import choose, local_model
+from uwf.commands._model import model_or_default, require_local_model
 from uwf.commands._setup import is_configured
 from uwf.terminal._output import Output, size
 from workflow_register import build_bundle, bundles_path, effective_config, find_home, resolve_model
@@ -22,21 +22,23 @@ def quickstart(output: Output, *, workspace: Path | None, assume_yes: bool) -> i
     """Set up a model if there is none, then bundle, add, run and show an example."""
     from uwf._main import run_command  # which has called this
 
-    step = _Stepper(output, run_command)
+    run = _CommandRunner(output, run_command)
     if not is_configured():
-        step("setup", "--local")
-    _pull_if_absent(output, step, assume_yes=assume_yes)
+        run("setup", "--local")
+    _pull_if_absent(output, run, assume_yes=assume_yes)
     entry = Path(examples.__file__).with_name("repo_facts.py")
-    step("bundle", _short(entry))
+    run("bundle", _relative_path(entry))
     bundle = bundles_path(find_home()) / f"{build_bundle(entry).hash}.zip"
-    step("add", NAME, _short(bundle))
-    step("run", NAME, PROMPT, *(["--workspace", str(workspace)] if workspace else []))
-    step("show", "latest")
-    output.say("\nNext: copy the example and change it, or read docs/ of the repository.")
+    run("add", NAME, _relative_path(bundle))
+    run("run", NAME, PROMPT, *(["--workspace", str(workspace)] if workspace else []))
+    run("show", "latest")
+    output.say(
+        "\nNext: copy the example and change it, or read the docs/ folder of the repository."
+    )
     return 0
 
 
-class _Stepper:
+class _CommandRunner:
     """Prints a command as one would type it, runs it, and stops at the first that fails."""
 
     def __init__(self, output: Output, main: Callable[[Sequence[str]], int]) -> None:
@@ -50,30 +52,33 @@ class _Stepper:
             raise Failed(code)  # the command has said why
 
 
-def _pull_if_absent(output: Output, step: _Stepper, *, assume_yes: bool) -> None:
+def _pull_if_absent(output: Output, run: _CommandRunner, *, assume_yes: bool) -> None:
     """Fetch the weights where the default model is an embedded one."""
     model = resolve_model(effective_config(find_home()))
     if model.kind != "local":
         return
-    local_model()
+    require_local_model()
     from workflow_local_model import default_cache, is_present
 
-    found = choose(model.model)
+    found = model_or_default(model.model)
     if is_present(found, default_cache()):
         return
     asks = sys.stdin is not None and sys.stdin.isatty() and not assume_yes
-    if asks and not _agreed(output, found.size_bytes):
-        raise Failed(1, "nothing was fetched; name another model with `uwf setup --base-url URL`")
-    step("model", "pull", found.name)
+    if asks and not _confirm_download(output, found.size_bytes):
+        raise Failed(
+            1,
+            "nothing was downloaded; for another model run `uwf setup --base-url URL --model M`",
+        )
+    run("model", "pull", found.name)
 
 
-def _agreed(output: Output, size_bytes: int) -> bool:
-    output.say(f"No model is here yet. Fetch the embedded one, {size(size_bytes)}? [Y/n]")
+def _confirm_download(output: Output, size_bytes: int) -> bool:
+    output.say(f"There is no model yet. Download the embedded one, {size(size_bytes)}? [Y/n]")
     reply = sys.stdin.buffer.readline()  # the end of input, which agrees to nothing, has no line
     return reply != b"" and reply.strip().lower() in {b"", b"y", b"yes"}
 
 
-def _short(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     """The path as one would type it here."""
     try:
         return str(path.relative_to(Path.cwd()))

@@ -12,10 +12,10 @@ from typing import cast
 from uwf._errors import UsageError
 from uwf._settings import engine_settings
 from uwf.commands._workflows import open_bundle
-from uwf.terminal._ask import ask_on_terminal, on_terminal
+from uwf.terminal._ask import ask_on_terminal, can_ask
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, pretty, printable
-from uwf.terminal._view import watching
+from uwf.terminal._view import progress_view
 from workflow_cas import Store, content, open_store
 from workflow_execute import (
     Asker,
@@ -46,7 +46,7 @@ from workflow_register import (
 
 def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
-    task = read_task(prompt)
+    task = read_prompt(prompt)
     check_workspace(workspace)
     from_path = _as_path(workflow)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
@@ -60,7 +60,7 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
         archive = content(bundle.data)
         await store.commit([archive])
         return await engine.start(
-            load(bundle), task, workspace=folder, name=name, bundle=archive.hash
+            import_workflow(bundle), task, workspace=folder, name=name, bundle=archive.hash
         )
 
     return _run(output, go)
@@ -78,7 +78,7 @@ def resume(
         if workspace is None and not found.workspace.is_dir():
             raise UsageError(
                 f"the workspace {str(found.workspace)!r} of thread {found.thread_id} is gone; "
-                "create it again, or go on in another: "
+                "create it again, or continue in another folder: "
                 f"`uwf thread resume {found.thread_id} --workspace DIR`"
             )
         if other is None:
@@ -87,14 +87,14 @@ def resume(
         archive = content(other.data)
         await store.commit([archive])
         result = await engine.resume(
-            await workflow_of_child(store, load(other), found),
+            await workflow_of_child(store, import_workflow(other), found),
             found.thread_id,
             fresh=fresh,
             workspace=workspace,
             bundle=archive.hash,
         )
         if isinstance(result.error, JournalMismatch):
-            await _explain(output, engine, found, result.error)
+            await _report_mismatch(output, engine, found, result.error)
         return result
 
     return _run(output, go)
@@ -118,12 +118,14 @@ async def workflow_of(store: Store, thread: StoredThread) -> Workflow:
         ThreadNotResumable: it is a child that no `workflow_adapter` of the bundle has.
     """
     if thread.start.bundle is None:
-        raise UsageError(f"thread {thread.thread_id} has no bundle; use it from Python")
-    top = load(read_bundle((await store.get(thread.start.bundle)).data))
+        raise UsageError(
+            f"thread {thread.thread_id} was started from Python, not from a bundle; resume it there"
+        )
+    top = import_workflow(read_bundle((await store.get(thread.start.bundle)).data))
     return await workflow_of_child(store, top, thread)
 
 
-async def _explain(
+async def _report_mismatch(
     output: Output, engine: Engine, thread: StoredThread, error: JournalMismatch
 ) -> None:
     """Say where a request differs from the recorded one, which the old bundle makes once more."""
@@ -162,14 +164,14 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
             )
             return await go(engine, store)
 
-    asks = on_terminal() and not output.json
+    asks = can_ask() and not output.json
     last_value = ""
     broken: OSError | None = None
     # Standard output is for our own data, not for what an entry and its roles print.
     with (
         contextlib.redirect_stdout(sys.stderr),
         _show_warnings(output),
-        watching(sys.stderr, live=not output.json) as view,
+        progress_view(sys.stderr, live=not output.json) as view,
     ):
 
         def observe(event: Event) -> None:
@@ -188,17 +190,17 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
             asker = ask_on_terminal(view) if asks else None
             result = run_async(lambda: main(observe, asker))
         except BaseExceptionGroup as group:
-            raise _alone(group) from None
+            raise _first_exception(group) from None
     if broken is not None:
         raise broken
     if result.state == "completed" and last_value and not output.json:
         print(printable(pretty(last_value)), flush=True)
     if result.cause == "question":
         for asking in result.waits_for or (result.thread_id,):
-            output.say(f"`uwf thread answer {asking} --approve|--deny` answers")
+            output.say(f"To answer: `uwf thread answer {asking} --approve|--deny`")
     if result.state in {"failed", "suspended"}:
-        anew = "; with --fresh the unfinished turn begins anew" if result.state == "failed" else ""
-        output.say(f"`uwf thread resume {result.thread_id}` goes on from here{anew}")
+        hint = " (--fresh starts the unfinished turn again)" if result.state == "failed" else ""
+        output.say(f"To continue: `uwf thread resume {result.thread_id}`{hint}")
     return result.return_code
 
 
@@ -231,33 +233,33 @@ class _LineHandler(logging.Handler):
             self._output.say(f"uwf: {record.getMessage()}{reason}")
 
 
-def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The exception that task groups have wrapped, as the command has only one thing to say."""
     first = group.exceptions[0]
     if isinstance(first, BaseExceptionGroup):
-        return _alone(cast("BaseExceptionGroup[BaseException]", first))
+        return _first_exception(cast("BaseExceptionGroup[BaseException]", first))
     return first
 
 
-def read_task(prompt: str) -> str:
+def read_prompt(prompt: str) -> str:
     """The task: the argument itself, or for `-` what standard input holds.
 
     Raises:
         UsageError: it is empty, or no text.
     """
-    task = _standard_input() if prompt == "-" else prompt
+    task = _read_standard_input() if prompt == "-" else prompt
     if not task.strip():
-        raise UsageError("the prompt is empty; say what is to be done")
+        raise UsageError("the prompt is empty; describe the task")
     return task
 
 
-def _standard_input() -> str:
+def _read_standard_input() -> str:
     if sys.stdin is None:
         raise UsageError("standard input is closed; give the prompt as an argument")
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeError as error:
-        raise UsageError("the prompt is not UTF-8 text") from error
+        raise UsageError("the prompt is not valid UTF-8") from error
 
 
 def _as_path(workflow: str) -> Path | None:
@@ -266,7 +268,7 @@ def _as_path(workflow: str) -> Path | None:
     return path if path.suffix or path.name != workflow else None
 
 
-def load(bundle: Bundle) -> Workflow:
+def import_workflow(bundle: Bundle) -> Workflow:
     """Import the workflow of a bundle.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from uwf._errors import UsageError
-from uwf.commands._model import choose, local_model
+from uwf.commands._model import model_or_default, require_local_model
 from uwf.terminal._output import Output
 from workflow_register import (
     config_path,
@@ -34,7 +34,7 @@ def setup(
     if base_url is not None:
         changes = _endpoint(base_url, model, provider, api_key_env)
     elif model or provider or api_key_env:
-        raise UsageError("--model, --provider and --api-key-env go with --base-url; add it")
+        raise UsageError("--model, --provider and --api-key-env need --base-url")
     elif local is not None:
         changes = _local(local)
     else:
@@ -58,13 +58,13 @@ def _endpoint(
     base_url: str, model: str | None, provider: str | None, api_key_env: str | None
 ) -> Changes:
     if not model:
-        raise UsageError("--base-url needs --model: the endpoint's name of the model")
+        raise UsageError("--base-url needs --model, the name of the model at the endpoint")
     try:
         where = urlsplit(base_url).netloc
     except ValueError:  # such as brackets that don't close
         where = ""
     if not where:
-        raise UsageError(f"{base_url!r} is no URL; it looks like https://host/v1")
+        raise UsageError(f"{base_url!r} is not a URL; write it like https://host/v1")
     short = re.sub(r"[^a-z0-9]+", "-", where.rpartition("@")[2].lower()).strip("-")
     name = provider or ("openai" if where == "api.openai.com" else short)
     # An endpoint of the same name may have had another key: it must not go to this URL.
@@ -74,8 +74,8 @@ def _endpoint(
 
 
 def _local(name: str) -> Changes:
-    local_model()
-    model = choose(name or None)
+    require_local_model()
+    model = model_or_default(name or None)
     return {
         "providers": {"local": {"kind": "local", "base_url": None, "api_key": None}},
         "models": {"default": f"local/{model.name}"},

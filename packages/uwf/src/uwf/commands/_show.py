@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from uwf._store import open_existing
-from uwf.commands._spent import Spent, spent_by_all
+from uwf.commands._thread_usage import ThreadUsage, read_thread_usage
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, age, pretty
 from uwf.terminal._view import shorten
@@ -39,12 +39,14 @@ def show(output: Output, thread: str, *, turns: bool) -> int:
             engine = _engine(store)
             state = await engine.state(found)
             questions = await engine.questions(found.thread_id)
-            records = [await _turns(store, step.turn) for step in found.steps] if turns else []
-            unfinished = await _turns(store, found.turn) if turns else []
-            spent = await spent_by_all(store, found)
+            records = (
+                [await _turn_records(store, step.turn) for step in found.steps] if turns else []
+            )
+            unfinished = await _turn_records(store, found.turn) if turns else []
+            used = await read_thread_usage(store, found)
         output.data(
-            _as_data(found, state, questions, spent, [*records, unfinished] if turns else None),
-            _as_text(found, state, questions, spent, [*records, unfinished] if turns else None),
+            _as_data(found, state, questions, used, [*records, unfinished] if turns else None),
+            _as_text(found, state, questions, used, [*records, unfinished] if turns else None),
         )
 
     run_async(main)
@@ -62,7 +64,7 @@ def threads(output: Output) -> int:
                 for thread_id in reversed(ids):
                     await _list_one(output, store, thread_id)
         if not ids:
-            output.say("there is no thread yet; begin with `uwf run`")
+            output.say("there is no thread yet; start one with `uwf run`")
 
     run_async(main)
     return 0
@@ -100,7 +102,7 @@ def _engine(store: Store) -> Engine:
 Record = dict[str, object]
 
 
-async def _turns(store: Store, last: Hash | None) -> list[Record]:
+async def _turn_records(store: Store, last: Hash | None) -> list[Record]:
     """The records of one turn, as data."""
     return [
         {
@@ -125,7 +127,7 @@ def _as_data(
     thread: StoredThread,
     state: str,
     questions: Mapping[str, Question],
-    spent: Spent,
+    used: ThreadUsage,
     records: list[list[Record]] | None,
 ) -> Record:
     steps: list[Record] = []
@@ -160,11 +162,9 @@ def _as_data(
         "prompt": thread.prompt,
         "workspace": thread.start.workspace,
         "started_at_ms": thread.start.at_ms,
-        "usage": spent.usage,
-        "cost": _cost(spent),
-        "tree": None
-        if spent.tree is None
-        else {"usage": spent.tree.usage, "cost": _cost(spent.tree)},
+        "usage": used.usage,
+        "cost": _cost(used),
+        "tree": None if used.tree is None else {"usage": used.tree.usage, "cost": _cost(used.tree)},
         "steps": steps,
     }
     if records is not None:
@@ -176,7 +176,7 @@ def _as_text(
     thread: StoredThread,
     state: str,
     questions: Mapping[str, Question],
-    spent: Spent,
+    used: ThreadUsage,
     records: list[list[Record]] | None,
 ) -> str:
     status = thread.status
@@ -187,13 +187,13 @@ def _as_text(
         f"state      {state}{code}",
         f"prompt     {thread.prompt}",
         f"workspace  {thread.start.workspace}",
-        f"tokens     {_tokens(spent.usage)}",
+        f"tokens     {_tokens(used.usage)}",
     ]
-    if (cost := _cost(spent)) is not None:
+    if (cost := _cost(used)) is not None:
         lines.append(f"cost       {cost:.4f}")
-    if spent.tree is not None:
-        lines.append(f"  in all   {_tokens(spent.tree.usage)}, its child threads included")
-        if (cost := _cost(spent.tree)) is not None:
+    if used.tree is not None:
+        lines.append(f"  in all   {_tokens(used.tree.usage)}, its child threads included")
+        if (cost := _cost(used.tree)) is not None:
             lines.append(f"           {cost:.4f}")
     if thread.origin is not None:
         lines.append(f"origin     {thread.origin}, the first {thread.own_from} steps")
@@ -227,16 +227,16 @@ def _step_lines(number: int, step: StoredStep) -> list[str]:
 
 
 def _turn_lines(records: list[Record]) -> list[str]:
-    return [f"    {each['key']:<10} {shorten(_result(each), 150)}" for each in records]
+    return [f"    {each['key']:<10} {shorten(_result_text(each), 150)}" for each in records]
 
 
-def _result(record: Record) -> str:
+def _result_text(record: Record) -> str:
     if record["kind"] in {"question", "answer"}:
         return f"{record['kind']} {msgspec.json.encode(record['result']).decode()}"
     if record["result"] is None and record["kind"] == "intent":
         return "(started, outcome unknown)"
     if record["kind"] == "lost":
-        return "(cut off before its reply, counted as its worst case)"
+        return "(stopped before its reply; counted with the largest possible cost)"
     return msgspec.json.encode(record["result"]).decode()
 
 
@@ -247,6 +247,6 @@ def _tokens(usage: Usage) -> str:
     )
 
 
-def _cost(spent: Spent) -> float | None:
+def _cost(used: ThreadUsage) -> float | None:
     """What was paid, where the models had prices or the provider said it."""
-    return spent.micros / 1_000_000 if spent.micros else None
+    return used.micros / 1_000_000 if used.micros else None

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from uwf._errors import UsageError
-from uwf.commands._run import check_workspace, read_task, workflow_of
+from uwf.commands._run import check_workspace, read_prompt, workflow_of
 from uwf.commands._workflows import open_bundle
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
@@ -40,7 +40,7 @@ def fork(
     """Make a thread that shares the first steps of another, and print its id."""
     other = open_bundle(bundle) if bundle is not None else None
     check_workspace(workspace)
-    task = read_task(prompt) if prompt is not None else None
+    task = read_prompt(prompt) if prompt is not None else None
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
         archive = content(other.data) if other is not None else None
@@ -55,10 +55,10 @@ def fork(
             name=Path(other.manifest.entry).stem if other else None,
         )
         output.data({"thread": fork_id, "origin": thread_id}, fork_id)
-        output.say(f"`uwf thread resume {fork_id}` runs it")
+        output.say(f"To run it: `uwf thread resume {fork_id}`")
         return 0
 
-    return _on_thread(thread, work)
+    return _with_thread(thread, work)
 
 
 def replay(output: Output, thread: str) -> int:
@@ -73,12 +73,12 @@ def replay(output: Output, thread: str) -> int:
                 "effects": done.effects,
                 "requests": done.requests,
             },
-            f"the same again: {done.steps} steps, {done.effects} recorded results, "
-            f"{done.requests} requests byte for byte",
+            f"identical: {done.steps} steps, {done.effects} recorded results, "
+            f"{done.requests} requests",
         )
         return 0
 
-    return _on_thread(thread, work)
+    return _with_thread(thread, work)
 
 
 def request(output: Output, thread: str, number: int) -> int:
@@ -96,7 +96,9 @@ def request(output: Output, thread: str, number: int) -> int:
         workflow = await _workflow(engine.store, thread_id)
         await engine.replay(workflow, thread_id, on_request=keep)
         if not found:
-            raise UsageError(f"thread {thread_id} has {count} requests; there is no {number}")
+            raise UsageError(
+                f"thread {thread_id} has {count} requests; there is no request {number}"
+            )
         (only,) = found
         if output.json:
             text = only.data.decode(errors="replace")
@@ -105,7 +107,7 @@ def request(output: Output, thread: str, number: int) -> int:
             output.raw(only.data)
         return 0
 
-    return _on_thread(thread, work)
+    return _with_thread(thread, work)
 
 
 def pause(output: Output, thread: str) -> int:
@@ -116,7 +118,7 @@ def pause(output: Output, thread: str) -> int:
         output.data({"thread": thread_id, "state": "suspended"}, f"{thread_id} is paused")
         return 0
 
-    return _on_thread(thread, work)
+    return _with_thread(thread, work)
 
 
 def cancel(output: Output, thread: str) -> int:
@@ -127,7 +129,7 @@ def cancel(output: Output, thread: str) -> int:
         output.data({"thread": thread_id, "state": "cancelled"}, f"{thread_id} is cancelled")
         return 0
 
-    return _on_thread(thread, work)
+    return _with_thread(thread, work)
 
 
 def delete(output: Output, thread: str) -> int:
@@ -136,12 +138,12 @@ def delete(output: Output, thread: str) -> int:
     async def work(engine: Engine, thread_id: ThreadId) -> int:
         deleted = await engine.delete(thread_id)
         children = len(deleted) - 1
-        below = f", and {children} that it started" if children else ""
+        below = f", and its {children} child threads" if children else ""
         output.data({"thread": thread_id, "deleted": deleted}, f"{thread_id} is deleted{below}")
-        output.say("`uwf cas gc` frees what only this led to")
+        output.say("To free the space: `uwf cas gc`")
         return 0
 
-    return _on_thread(thread, work)
+    return _with_thread(thread, work)
 
 
 def answer(output: Output, thread: str, key: str | None, *, approved: bool, text: str) -> int:
@@ -154,16 +156,16 @@ def answer(output: Output, thread: str, key: str | None, *, approved: bool, text
             "approved" if approved else "denied",
         )
         if left:
-            output.say(f"{left} more to answer: `uwf show {thread_id}`")
+            output.say(f"{left} more questions: `uwf show {thread_id}`")
         else:
-            top = await _topmost(engine.store, thread_id)
-            output.say(f"`uwf thread resume {top}` goes on")
+            top = await _root_thread(engine.store, thread_id)
+            output.say(f"To continue: `uwf thread resume {top}`")
         return 0
 
-    return _on_thread(thread, work)
+    return _with_thread(thread, work)
 
 
-async def _topmost(store: Store, thread_id: ThreadId) -> ThreadId:
+async def _root_thread(store: Store, thread_id: ThreadId) -> ThreadId:
     """The thread that waits for this one, however far above; it alone takes all below it up."""
     above = await read_lineage(store, await read_thread(store, thread_id))
     return above[0].thread_id if above else thread_id
@@ -173,7 +175,7 @@ async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:
     return await workflow_of(store, await read_thread(store, thread_id))
 
 
-def _on_thread(thread: str, work: _Work) -> int:
+def _with_thread(thread: str, work: _Work) -> int:
     home = find_home()
     if not store_path(home).exists():
         raise ThreadNotFound(thread)

@@ -88,7 +88,7 @@ def list_all(output: Output) -> int:
             else:
                 output.say(f"{each.name}: {each.reason}")
         if not found:
-            output.say("no workflow is registered; begin with `uwf add NAME ENTRY.py`")
+            output.say("no workflow is registered yet; start with `uwf add NAME ENTRY.py`")
         return 0
 
     return run_async(main)

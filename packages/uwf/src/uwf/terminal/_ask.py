@@ -14,7 +14,7 @@ from workflow_execute import Asker
 from workflow_protocol import Answer, Question
 
 
-def on_terminal() -> bool:
+def can_ask() -> bool:
     """Whether somebody can be asked. It has to be found out before a view stands in for stderr."""
     streams = (sys.stdin, sys.stderr)
     return all(stream is not None and stream.isatty() for stream in streams)  # None: closed
@@ -37,7 +37,7 @@ async def _ask(question: Question) -> Answer | None:
     shown = question.text + (f"\n{question.details}" if question.details else "")
     print(printable(shown), file=sys.stderr)
     while True:
-        print("[y]es or [n]o, with a reason if you like; nothing to decide later: ",
+        print("Type y or n, then a reason if you like. Press Enter to decide later: ",
               end="", file=sys.stderr, flush=True)  # fmt: skip
         # Not `input`: a thread that waits for a line can't be cancelled.
         await anyio.wait_readable(sys.stdin)

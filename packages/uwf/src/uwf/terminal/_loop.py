@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import anyio
 
-from uwf.terminal._signals import End
+from uwf.terminal._signals import StopSignals
 
 T = TypeVar("T")
 
@@ -22,8 +22,8 @@ def run_async(main: Callable[[], Awaitable[T]]) -> T:
     Raises:
         KeyboardInterrupt: a signal has cancelled it.
     """
-    end = End(_nothing)
-    go_back = end.hear()
+    stop = StopSignals(_do_nothing)
+    restore = stop.install()
 
     results: list[T] = []
 
@@ -31,22 +31,22 @@ def run_async(main: Callable[[], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
         # Not the task itself: that would get through the shields of what is cleaning up.
         with anyio.CancelScope() as scope:
-            end.act = lambda: loop.call_soon_threadsafe(scope.cancel)
-            if end.asked:  # before there was anything to cancel
+            stop.on_stop = lambda: loop.call_soon_threadsafe(scope.cancel)
+            if stop.received:  # before there was anything to cancel
                 scope.cancel()
             try:
                 results.append(await main())
             finally:
-                end.act = _nothing  # the loop is closed next
+                stop.on_stop = _do_nothing  # the loop is closed next
 
     try:
         anyio.run(run)
     finally:
-        go_back()
+        restore()
     if not results:
         raise KeyboardInterrupt
     return results[0]
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """There is nothing to cancel."""

@@ -10,24 +10,24 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-AGAIN_S = 1.0
+REPEAT_S = 1.0
 """Closing a terminal sends SIGHUP twice, and a wrapper passes Ctrl-C on: one wish, not two."""
 
 
-class End:
+class StopSignals:
     """Handles SIGINT, SIGTERM and SIGHUP.
 
     Args:
-        act: what the first of them does. It may raise.
+        on_stop: what the first of them does. It may raise.
     """
 
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.asked = False
-        self.act = act
-        self._asked_at = 0.0
-        self._heard: list[signal.Signals] = []
+    def __init__(self, on_stop: Callable[[], object]) -> None:
+        self.received = False
+        self.on_stop = on_stop
+        self._received_at = 0.0
+        self._installed: list[signal.Signals] = []
 
-    def hear(self) -> Callable[[], None]:
+    def install(self) -> Callable[[], None]:
         """Handle them from now on; what this gives goes back, where none has come.
 
         One that is ignored, as under `nohup`, stays ignored, and outside of the main thread all of
@@ -35,31 +35,31 @@ class End:
         """
         if threading.current_thread() is threading.main_thread():
             numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            self._heard = [n for n in numbers if signal.getsignal(n) is not signal.SIG_IGN]
+            self._installed = [n for n in numbers if signal.getsignal(n) is not signal.SIG_IGN]
         # When threads are joined nobody hears them any more, so that the exit code is ours.
         atexit.register(self._ignore)
-        before = {number: signal.signal(number, self) for number in self._heard}
+        before = {number: signal.signal(number, self) for number in self._installed}
         for number, handler in before.items():
-            if isinstance(handler, End) and handler.asked and not self.asked:
+            if isinstance(handler, StopSignals) and handler.received and not self.received:
                 self(number, None)  # it raised where Python drops that, such as a destructor
 
-        def go_back() -> None:
-            if not self.asked:
+        def restore() -> None:
+            if not self.received:
                 for number, handler in before.items():
                     signal.signal(number, handler)
 
-        return go_back
+        return restore
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Take a signal."""
         now = time.monotonic()
-        if not self.asked:
-            self.asked, self._asked_at = True, now
-            self.act()
-        elif number == signal.SIGINT and now - self._asked_at > AGAIN_S:
-            os.write(2, b"uwf: ended at once, as the first Ctrl-C did not end it\n")
+        if not self.received:
+            self.received, self._received_at = True, now
+            self.on_stop()
+        elif number == signal.SIGINT and now - self._received_at > REPEAT_S:
+            os.write(2, b"uwf: stopped at once, because the first Ctrl-C did not stop it\n")
             os._exit(130)  # to the journal this is a crash, and it is made for those
 
     def _ignore(self) -> None:
-        for number in self._heard:
+        for number in self._installed:
             signal.signal(number, signal.SIG_IGN)

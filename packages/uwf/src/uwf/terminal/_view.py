@@ -100,11 +100,11 @@ class View:
 
 
 @contextmanager
-def watching(stream: TextIO, *, live: bool) -> Generator[View]:
+def progress_view(stream: TextIO, *, live: bool) -> Generator[View]:
     """Show a thread's events while the block runs."""
     progress = Progress()
     if live and stream.isatty():
-        with _live(progress, stream) as view:
+        with _live_view(progress, stream) as view:
             yield view
     else:
         yield View(lambda event: _print(progress.line(event), stream), nullcontext)
@@ -116,7 +116,7 @@ def _print(line: str | None, stream: TextIO) -> None:
 
 
 @contextmanager
-def _live(progress: Progress, stream: TextIO) -> Generator[View]:
+def _live_view(progress: Progress, stream: TextIO) -> Generator[View]:
     """Lines as they come, and below them one that changes: what goes on, tokens and time."""
     from rich.console import Console
     from rich.live import Live

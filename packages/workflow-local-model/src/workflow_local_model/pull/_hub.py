@@ -67,7 +67,7 @@ def _accepted_start(response: httpx.Response, source: HubSource, start: int) -> 
 def _check_length(response: httpx.Response, source: HubSource, *, expected: int) -> None:
     length = response.headers.get("Content-Length")
     if length is not None and length != str(expected):
-        raise SourceError(source.url, f"offers {length} bytes where {expected} are wanted")
+        raise SourceError(source.url, f"offers {length} bytes instead of {expected}")
 
 
 async def _write_body(
@@ -78,7 +78,7 @@ async def _write_body(
         async for chunk in response.aiter_raw(_CHUNK_BYTES):
             written += len(chunk)
             if written > size_bytes:
-                raise httpx.RemoteProtocolError(f"more than the {size_bytes} bytes that are wanted")
+                raise httpx.RemoteProtocolError(f"more than the expected {size_bytes} bytes")
             await to_thread.run_sync(file.write, chunk)
             meter.advance(len(chunk))
     if written < size_bytes:

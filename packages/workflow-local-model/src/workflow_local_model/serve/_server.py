@@ -24,7 +24,7 @@ from workflow_local_model._errors import ServerError
 
 _Handler = Callable[[int, FrameType | None], object]
 
-FAULT = "workflow_local_model: "
+ERROR_PREFIX = "workflow_local_model: "
 """How the line begins by which the command says what is wrong. The engine's log may follow it."""
 
 _SLOTS = 2
@@ -63,10 +63,10 @@ def run_server(
     threads = threads or default_threads(model)
     with _captured_log() as log:
         # While the engine loads it runs no Python, so only the default action can end it.
-        with _on_signals(signal.SIG_DFL):
+        with _handling_signals(signal.SIG_DFL):
             server, address = _start(model, weights, port, threads, log)
         stopped = threading.Event()
-        with _on_signals(lambda _signal, _frame: stopped.set()):
+        with _handling_signals(lambda _signal, _frame: stopped.set()):
             if until_eof:
                 threading.Thread(target=_wait_for_eof, args=(stopped,), daemon=True).start()
             _wait_until_healthy(model, address)
@@ -170,7 +170,7 @@ def _wait_for_eof(stopped: threading.Event) -> None:
 
 
 @contextmanager
-def _on_signals(handler: signal.Handlers | _Handler) -> Generator[None]:
+def _handling_signals(handler: signal.Handlers | _Handler) -> Generator[None]:
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

@@ -11,26 +11,26 @@ from workflow_protocol import Usage
 from workflow_reactor import NotAReply, Profile, read_reply
 
 
-class Spent(NamedTuple):
+class ThreadUsage(NamedTuple):
     """Tokens, and millionths of the currency of the price table."""
 
     usage: Usage
     micros: int
-    tree: Spent | None = None
+    tree: ThreadUsage | None = None
     """The same with all child threads, where there are any."""
 
 
-async def spent_by_all(store: Store, thread: StoredThread) -> Spent:
+async def read_thread_usage(store: Store, thread: StoredThread) -> ThreadUsage:
     """Add up a thread, and the tree that stands below it."""
     tree = await read_tree(store, thread.thread_id)
-    parts = [await spent_by(store, each.thread) for each in tree.walk()]
+    parts = [await _usage_of_one(store, each.thread) for each in tree.walk()]
     if len(parts) == 1:
         return parts[0]
     usage = sum((part.usage for part in parts), Usage())
-    return parts[0]._replace(tree=Spent(usage, sum(part.micros for part in parts)))
+    return parts[0]._replace(tree=ThreadUsage(usage, sum(part.micros for part in parts)))
 
 
-async def spent_by(store: Store, thread: StoredThread) -> Spent:
+async def _usage_of_one(store: Store, thread: StoredThread) -> ThreadUsage:
     """Add up a whole thread. Calls of models without a price cost nothing here."""
     usage, micros = Usage(), 0
     for step in thread.steps:
@@ -38,18 +38,20 @@ async def spent_by(store: Store, thread: StoredThread) -> Spent:
         micros += step.record.charged_micros  # the supervisor's included
         if step.record.charged_tokens is not None:  # more was charged than the role used
             entries = await read_turn(store, step.turn)
-            usage += _usage(each for each in entries if each.record.key.startswith(SUPERVISOR_KEYS))
+            usage += _sum_usage(
+                each for each in entries if each.record.key.startswith(SUPERVISOR_KEYS)
+            )
     unfinished = await read_turn(store, thread.turn)
-    usage += _usage(unfinished)
+    usage += _sum_usage(unfinished)
     micros += sum(each.record.charged_micros for each in unfinished)
-    return Spent(usage, micros)
+    return ThreadUsage(usage, micros)
 
 
-def _usage(entries: Iterable[JournalEntry]) -> Usage:
-    return sum((_usage_of(each) for each in entries), Usage())
+def _sum_usage(entries: Iterable[JournalEntry]) -> Usage:
+    return sum((_usage_of_entry(each) for each in entries), Usage())
 
 
-def _usage_of(entry: JournalEntry) -> Usage:
+def _usage_of_entry(entry: JournalEntry) -> Usage:
     """What a model call took; nothing for other records, which have no request or no reply."""
     if entry.record.kind != "result" or not entry.record.size:
         return Usage()
