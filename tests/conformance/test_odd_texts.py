@@ -21,6 +21,7 @@ class Note:
     note: str
 
 
+OTHER = '{"answer": 1, "note": "not the one"}'
 GOOD = '{"answer": 42, "note": "n"}'
 
 
@@ -55,13 +56,17 @@ TEXTS = [
     Text("lone-surrogate", say("@").replace(b"@", rb'{\"answer\": 42, \"note\": \"\\ud800\"}')),
     Text("content-parts", parts({"type": "text", "text": GOOD[:9]}, {"type": "text", "text": GOOD[9:]})),
     Text("content-thinking-part", parts({"type": "thinking", "thinking": "{}"}, {"type": "text", "text": GOOD})),
-    Text("finish-length-but-whole", say(GOOD, finish="length")),
     Text("reasoning-beside", say(GOOD, reasoning_content='{"answer": 1}')),
     Text("no-response-format", GOOD, profile=Profile(response_format="none")),
     Text("two-different", '{"answer": 1, "note": "a"} {"answer": 42, "note": "b"}', 2, "2 different JSON values"),
     Text("words", "I don't know.", 2, "no JSON value"),
     Text("empty", say(None), 2, "no JSON value"),
     Text("refusal", say(None, refusal="I won't."), 2, "no JSON value"),
+    Text("refusal-beside-a-value", say(OTHER, refusal="I won't."), 2, "content filter, or is a refusal"),
+    Text("whole-but-length", say(OTHER, finish="length"), 2, "cut off at the output limit"),
+    Text("whole-but-filtered", say(OTHER, finish="content_filter"), 2, "content filter"),
+    Text("whole-but-error", say(OTHER, finish="error"), 2, "broke off with an error"),
+    Text("whole-but-safety", say(OTHER, finish="SAFETY"), 2, "content filter"),
     Text("thought-only", f"<think>{GOOD}</think>", 2, "no JSON value"),
     Text("cut", say('{"answer": 4', finish="length"), 2, "cut off at the output limit"),
     Text("broken", '{"answer": 42, "note": }', 2, "broken or incomplete"),

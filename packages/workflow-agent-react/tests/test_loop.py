@@ -604,6 +604,52 @@ async def test_an_agent_s_cut_answer_is_not_taken_for_a_whole_one() -> None:
     assert "cut off at the output limit" in requests[1]["messages"][-1]["content"]
 
 
+BROKEN = [
+    (say("It is forty-", finish="error"), "broke off with an error of the provider"),
+    (say("It is forty-", finish="content_filter"), "stopped by a content filter"),
+    (say("It is forty-", finish="SAFETY"), "stopped by a content filter"),
+    (say("It is forty-", finish="abort"), "broke off with an error of the provider"),
+    (say("It is forty-", finish="max_tokens"), "cut off at the output limit"),
+    (say(None, refusal="I can't help with that."), "or is a refusal"),
+    (say("It is", refusal="I can't help with that."), "or is a refusal"),
+]
+
+
+@pytest.mark.parametrize(("broken", "words"), BROKEN)
+@pytest.mark.parametrize("dialect", ["native", "json", "xml"])
+async def test_a_text_that_broke_off_is_no_result_in_any_dialect(
+    dialect: Any, broken: bytes, words: str
+) -> None:
+    whole = {
+        "native": say("42"),
+        "json": turn("resolve", value="42"),
+        "xml": say("<final_answer>42</final_answer>"),
+    }[dialect]
+    half = {
+        "native": b"It is forty-",
+        "json": b'{\\"tool\\": \\"resolve\\", \\"args\\": {\\"value\\": \\"forty-\\"}}',
+        "xml": b"<final_answer>It is forty-",
+    }[dialect]
+    first = broken.replace(b"It is forty-", half)
+
+    text, requests = await agent([first, whole], dialect=dialect)
+
+    assert text == "42"
+    assert words in requests[1]["messages"][-1]["content"]
+
+
+async def test_a_call_that_is_announced_and_missing_is_no_result() -> None:
+    text, requests = await agent([say("Let me look.", finish="tool_calls"), say("42")])
+
+    assert text == "42"
+    assert "announces a tool call" in requests[1]["messages"][-1]["content"]
+
+
+async def test_replies_that_all_broke_off_end_in_an_error_that_says_which() -> None:
+    with pytest.raises(MaxRoundsExceeded, match="last reply was stopped by a content filter"):
+        await agent([say(f"It {n}", finish="content_filter") for n in range(2)], max_rounds=2)
+
+
 async def test_an_agent_in_the_json_dialect_gives_its_text_by_resolve() -> None:
     text, _ = await agent([turn("add", a=1), turn("resolve", value="It is 1.")], dialect="json")
     assert text == "It is 1."

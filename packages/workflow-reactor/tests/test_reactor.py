@@ -169,3 +169,24 @@ async def test_extract_without_a_store_has_no_tools_and_takes_hashes_for_text() 
     await create_extract(llm)(thread(), "0" * 64, Plan)
     assert [t["function"]["name"] for t in llm.requests[0]["tools"]] == ["resolve"]
     assert llm.requests[0]["messages"][1]["content"] == "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("finish", "words"),
+    [
+        ("length", "was cut off at the output limit"),
+        ("content_filter", "was stopped by a content filter"),
+        ("error", "broke off with an error"),
+    ],
+)
+async def test_a_value_in_a_reply_that_broke_off_is_asked_for_again(
+    finish: str, words: str
+) -> None:
+    other = say('{"phases": ["half"]}', finish=finish)
+
+    value, llm = await react([other, call("resolve", **PLAN)])
+
+    assert value == Plan(["a", "b"])
+    assert words in llm.requests[1]["messages"][-1]["content"]
+    with pytest.raises(MaxRoundsExceeded, match=f"in 1 rounds; its last reply {words}"):
+        await react([other], max_rounds=1)

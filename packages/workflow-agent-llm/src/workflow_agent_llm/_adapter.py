@@ -35,7 +35,8 @@ def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
 
     The schema goes into the prompt and, where the endpoint's profile has it, into
     `response_format`. The reply is read tolerantly: fences, reasoning blocks and words around the
-    one JSON value are taken off. A reply that does not fit is told what is wrong, once.
+    one JSON value are taken off. A reply that does not fit, or that broke off (at the output limit,
+    by a content filter, a refusal, an error of the provider), is told what is wrong, once.
 
     The role raises `MaxRoundsExceeded` when the second reply doesn't fit either, and
     `ProviderError` when the model can't be asked.
@@ -66,16 +67,17 @@ async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultS
         try:
             resolved = result.read_text(reply.text)
         except SchemaMismatch as misfit:
-            cut = "it was cut off at the output limit; " if reply.finish == "length" else ""
-            problem = f"{cut}{misfit}"
+            problem = f"it {reply.broke_off}; {misfit}" if reply.broke_off else str(misfit)
         else:
-            await ctx.journal.note(resolved)
-            return resolved.value
+            if not reply.broke_off:
+                await ctx.journal.note(resolved)
+                return resolved.value
+            problem = f"it {reply.broke_off}"
         messages.append(
             user(f"Your reply is not valid:\n{problem}\nReply again with the JSON value alone.")
         )
     raise MaxRoundsExceeded(
-        f"the model's reply did not fit the schema, nor did its second try: {problem}",
+        f"the model gave no valid reply, nor did its second try: {problem}",
         messages=messages,
         rounds=_ROUNDS,
     )

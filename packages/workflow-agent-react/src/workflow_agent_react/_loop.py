@@ -9,6 +9,7 @@ from workflow_agent_react._repetition import Repetition
 from workflow_agent_react.dialects._dialect import Dialect
 from workflow_protocol import ThreadContext
 from workflow_reactor import (
+    AssistantMessage,
     Conversation,
     LlmFn,
     MaxRoundsExceeded,
@@ -44,6 +45,7 @@ async def react(
         ProviderError: the model could not be asked.
     """
     repetition = Repetition(runner.tools)
+    reply: AssistantMessage | None = None
     for round in range(max_rounds):
         left = max_rounds - round - 1
         reply = await ask_model(
@@ -72,13 +74,20 @@ async def react(
             messages.append(user("\n\n".join([turn.problem, *notes])))
         if verdict == "stop":
             raise NoProgress(
-                "the model keeps making the same calls with the same results",
+                "the model keeps making the same calls with the same results"
+                f"{_how_it_ended(reply)}",
                 messages=messages,
                 rounds=round + 1,
             )
     raise MaxRoundsExceeded(
-        f"the model did not resolve in {max_rounds} rounds", messages=messages, rounds=max_rounds
+        f"the model did not resolve in {max_rounds} rounds{_how_it_ended(reply)}",
+        messages=messages,
+        rounds=max_rounds,
     )
+
+
+def _how_it_ended(reply: AssistantMessage | None) -> str:
+    return f"; its last reply {reply.broke_off}" if reply and reply.broke_off else ""
 
 
 def _with_notes(shown: list[tuple[ToolCall, str]], notes: list[str]) -> list[tuple[ToolCall, str]]:

@@ -19,7 +19,13 @@ EMPTY = "(empty)"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
-Finish = Literal["stop", "tool_calls", "length", "refused", "other"]
+Finish = Literal["stop", "tool_calls", "length", "refused", "error", "other"]
+
+_BROKE_OFF: dict[Finish, str] = {
+    "length": "was cut off at the output limit",
+    "refused": "was stopped by a content filter, or is a refusal",
+    "error": "broke off with an error of the provider",
+}
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -72,6 +78,12 @@ class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent back as the assistant's turn: valid for the strictest endpoint."""
     raw: bytes
     """The body of the provider's reply as it came. The journal records it."""
+
+    @property
+    def broke_off(self) -> str:
+        """Why the reply did not come to its end, such as `was cut off at the output limit`; empty
+        where it did. The text of a reply that broke off is no result."""
+        return _BROKE_OFF.get(self.finish, "")
 
 
 def system(text: str) -> Message:

@@ -75,6 +75,7 @@ def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
         )
         offered = (*config.tools, result.tool())
         messages = Conversation([system(config.system_prompt), user(input)])
+        broke_off = ""
         async with open_llm(config.llm, thread.journal.note) as llm:
             for round in range(config.max_rounds):
                 reply = await ask_model(
@@ -86,12 +87,13 @@ def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
                     round=round,
                     max_rounds=config.max_rounds,
                 )
+                broke_off = reply.broke_off and f"; its last reply {reply.broke_off}"
                 messages.append(reply.message)
                 if found := await turn.take_in(reply, messages, round):
                     await thread.journal.note(found)
                     return found.value
         raise MaxRoundsExceeded(
-            f"the model gave no valid value in {config.max_rounds} rounds",
+            f"the model gave no valid value in {config.max_rounds} rounds{broke_off}",
             messages=messages,
             rounds=config.max_rounds,
         )
@@ -113,11 +115,13 @@ class _Turn(msgspec.Struct, Generic[T], frozen=True):
         """Run a reply's calls in their order, or read its text; add what the model is told."""
         if not reply.tool_calls:
             try:
-                return self.result.read_text(reply.text)
+                if not reply.broke_off:
+                    return self.result.read_text(reply.text)
+                problem = f"Your reply {reply.broke_off}; call `resolve` with the result."
             except SchemaMismatch as misfit:
                 problem = f"Your reply is not valid; call `resolve` with the result:\n{misfit}"
-                messages.append(user(problem))
-                return None
+            messages.append(user(problem))
+            return None
         for index, call in enumerate(reply.tool_calls):
             if call.name == RESOLVE:
                 try:

@@ -167,7 +167,32 @@ def test_calls_without_the_function_wrapper_or_a_name_are_still_calls() -> None:
     [
         ("stop", "stop"),
         ("", "other"),
-        ("error", "other"),
+        ("error", "error"),
+        ("abort", "error"),
+        ("MALFORMED_FUNCTION_CALL", "error"),
+        ("insufficient_system_resource", "error"),
+        ("network_error", "error"),
+        ("cancelled", "error"),
+        ("incomplete", "error"),
+        ("SAFETY", "refused"),
+        ("RECITATION", "refused"),
+        ("PROHIBITED_CONTENT", "refused"),
+        ("guardrail_intervened", "refused"),
+        ("content_filtered", "refused"),
+        ("sensitive", "refused"),
+        ("refusal", "refused"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("truncated", "length"),
+        ("STOP", "stop"),
+        ("end_turn", "stop"),
+        ("eos_token", "stop"),
+        ("stop_sequence", "stop"),
+        ("COMPLETE", "stop"),
+        ("tool_use", "tool_calls"),
+        ("function_call", "tool_calls"),
+        ("whatever", "other"),
         (None, "other"),
         (3, "other"),
         ("max_tokens", "length"),
@@ -179,6 +204,25 @@ def test_finish_reasons_known_and_unknown(reason: object, finish: str) -> None:
     body = {"choices": [{"message": {"content": "t"}, "finish_reason": reason}]}
 
     assert read(json.dumps(body).encode()).finish == finish
+
+
+@pytest.mark.parametrize("where", ["top", "choice"])
+@pytest.mark.parametrize("error", [{"message": "upstream broke", "code": 502}, "upstream broke"])
+def test_half_a_text_beside_an_error_is_the_error(where: str, error: Any) -> None:
+    choice: Any = {"message": {"content": "half a te"}, "finish_reason": "error"}
+    body: Any = {"choices": [choice]}
+    (body if where == "top" else choice)["error"] = error
+
+    with pytest.raises(NotAReply) as raised:
+        read(json.dumps(body).encode())
+    assert raised.value.error == error
+
+
+@pytest.mark.parametrize("error", [None, {}, "", {"code": None, "message": ""}, False])
+def test_an_empty_error_beside_a_reply_is_none(error: Any) -> None:
+    body = {"choices": [{"message": {"content": "t"}, "error": error}], "error": error}
+
+    assert read(json.dumps(body).encode()).text == "t"
 
 
 def test_a_refusal_is_its_text() -> None:

@@ -113,7 +113,11 @@ class NativeDialect:
         if reply.finish == "length":
             problem = "Your reply was cut off at the output limit. Write a shorter one."
         elif not self._plain:
-            problem = _NO_CALL
+            problem = f"Your reply {reply.broke_off}. {_NO_CALL}" if reply.broke_off else _NO_CALL
+        elif reply.broke_off:
+            problem = f"Your reply {reply.broke_off}. Write the result again."
+        elif reply.finish == "tool_calls":
+            problem = "Your reply announces a tool call and has none. Call it, or write the result."
         elif reply.text.strip():
             return Turn(reply.message, (text_result(reply.text, round),))
         else:
@@ -193,11 +197,13 @@ class JsonDialect:
             problem = str(error)
         else:
             call = json_call(value, round)
-            if call is not None:
+            if call is not None and not (reply.broke_off and call.name == RESOLVE):
                 return Turn(message, (call,))
-            problem = 'it needs the keys "tool" and "args"'
+            problem = "write it again" if call else 'it needs the keys "tool" and "args"'
         if reply.finish == "length":
-            problem = "it was cut off at the output limit; write a shorter one"
+            problem = f"it {reply.broke_off}; write a shorter one"
+        elif reply.broke_off:
+            problem = f"it {reply.broke_off}; {problem}"
         return Turn(
             message,
             (),

@@ -90,14 +90,15 @@ class XmlDialect:
             found = read_reply_text(reply.text)
             call = self._call(found, reply, round)
         except XmlFault as fault:
-            cut = reply.finish == "length"
-            words = "it was cut off at the output limit; write a shorter one" if cut else str(fault)
+            words = f"it {reply.broke_off}" if reply.broke_off else str(fault)
+            if reply.finish == "length":
+                words += "; write a shorter one"
             stopped = STOPPED.match(reply.text)
             kept = text_message(reply, stopped[0] if stopped else None)
             return Turn(kept, (), f"Your action can't be read: {words}.")
-        if reply.finish == "length" and not found.complete:
-            problem = "Your reply was cut off at the output limit. Write a shorter one."
-            return Turn(text_message(reply), (), problem)
+        if reply.broke_off and not (found.complete and reply.finish == "length"):
+            todo = "Write a shorter one." if reply.finish == "length" else "Write it again."
+            return Turn(text_message(reply), (), f"Your reply {reply.broke_off}. {todo}")
         if call is None:
             return Turn(text_message(reply), (), _NOTHING_FOUND)
         return Turn(text_message(reply, found.kept or reply.text), (call,))

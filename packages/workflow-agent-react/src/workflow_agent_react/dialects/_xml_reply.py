@@ -87,7 +87,7 @@ def _answer(text: str, tag: re.Match[str]) -> XmlReply:
     else:
         answer = _without_cut_tag(text[start:], "</final_answer>")
     kept = f"{text[: tag.end()]}{answer}</final_answer>"
-    return XmlReply(answer=answer.strip(), kept=kept, complete=close is not None or end > start)
+    return XmlReply(answer=answer.strip(), kept=kept, complete=close is not None)
 
 
 def _json_end(text: str, start: int) -> int:

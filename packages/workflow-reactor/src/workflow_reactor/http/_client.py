@@ -177,7 +177,7 @@ class _Session:
             return read_reply(answer.body, self.profile, round=round, tools=tools, taken_ids=taken)
         except NotAReply as error:
             if error.error is not None:
-                return fault_of_error(error.error, answer.headers)
+                return fault_of_error(error.error, answer.headers, began=error.began)
             return ProviderFault(kind="transient", message=str(error), status=answer.status)
 
     def _error(self, fault: ProviderFault, attempts: int) -> ProviderError:

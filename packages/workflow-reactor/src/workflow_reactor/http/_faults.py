@@ -109,13 +109,22 @@ def fault_of_status(status: int, headers: Mapping[str, str], body: bytes) -> Pro
     )
 
 
-def fault_of_error(error: object, headers: Mapping[str, str]) -> ProviderFault:
-    """Sort an error object that came under status 200."""
+def fault_of_error(
+    error: object, headers: Mapping[str, str], *, began: bool = False
+) -> ProviderFault:
+    """Sort an error object that came under status 200.
+
+    Args:
+        began: the beginning of a reply came with it, so the request was right.
+    """
     found = read_error(error)
     wished = retry_after(headers)
     wished = found.retry_after_s if wished is None else wished
+    kind = _kind(found.code, found, wished)
+    if began and kind == "permanent" and found.code is None:
+        kind = "transient"
     return ProviderFault(
-        kind=_kind(found.code, found, wished),
+        kind=kind,
         message=f"the provider answered 200 with an error: {found.message}",
         status=found.code,
         provider_message=found.message,

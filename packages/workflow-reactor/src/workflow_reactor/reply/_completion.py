@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
@@ -23,10 +23,12 @@ _NOT_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
 
 
 class NotAReply(ValueError):
-    """The body is no chat completion. `error` is the provider's error object, if it has one."""
+    """The body is no chat completion. `error` is the provider's error object, if it has one;
+    `began` whether the beginning of a reply stands beside it."""
 
-    def __init__(self, message: str, error: object = None) -> None:
+    def __init__(self, message: str, error: object = None, *, began: bool = False) -> None:
         self.error = error
+        self.began = began
         super().__init__(message)
 
 
@@ -131,13 +133,21 @@ def _read(body: bytes) -> ReplyBody:
     choices = _ITEMS.read(top.choices)
     choice = _CHOICE.read(choices[0]) if choices else None
     message = _MESSAGE.read(choice.message) if choice is not None else None
+    error = top.error or (choice.error if choice is not None else None)
+    if _says_something(error):  # what stands beside it, such as half a text, broke off with it
+        began = message is not None
+        raise NotAReply("the reply was an error under status 200", error, began=began)
     if choice is None or message is None:
-        error = top.error or (choice.error if choice is not None else None)
-        if error:
-            raise NotAReply("the reply was an error under status 200", error)
         raise NotAReply("the reply has no choices[0].message")
     extra = unknown_fields(choice.message, MESSAGE_FIELDS)
     return ReplyBody(message, _calls(message), choice.finish_reason, top.usage, extra)
+
+
+def _says_something(error: object) -> bool:
+    """Whether an error is more than an empty form of one, as it stands in good replies too."""
+    if isinstance(error, dict):
+        return any(cast("dict[str, object]", error).values())
+    return bool(error)
 
 
 def _calls(message: MessageBody) -> list[CallBody]:

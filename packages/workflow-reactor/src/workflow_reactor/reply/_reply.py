@@ -16,25 +16,13 @@ from workflow_reactor._messages import AssistantMessage, Finish, ToolCall, assis
 from workflow_reactor._provider import Profile
 from workflow_reactor.reply._calls import as_json, make_call, own_id
 from workflow_reactor.reply._completion import CallBody, MessageBody, NotAReply, read_body
+from workflow_reactor.reply._finish import read_finish
 from workflow_reactor.reply._json_text import well_formed
 from workflow_reactor.reply._text_calls import calls_in_text, spelled
 from workflow_reactor.reply._unknown import REASONING
 from workflow_reactor.request._tools import ToolDefinition
 
 __all__ = ["NotAReply", "read_reply"]
-
-_FINISH: dict[str, Finish] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "eos": "stop",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "tool_use": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "refused",
-    "refusal": "refused",
-}
 
 
 def read_reply(
@@ -169,7 +157,7 @@ def _count(data: object, *keys: str) -> int | None:
 def _finish(reason: object, usage: Usage, max_tokens: int | None) -> Finish:
     if max_tokens is not None and usage.output_tokens >= max_tokens:
         return "length"
-    return _FINISH.get(reason, "other") if isinstance(reason, str) else "other"
+    return read_finish(reason) if isinstance(reason, str) else "other"
 
 
 def _call(
