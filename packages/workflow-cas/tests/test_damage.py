@@ -128,7 +128,7 @@ async def test_objects_whose_names_are_on_a_ruined_page_are_reported(tmp_path: P
         assert 0 < len(lost) < len(objects) / 2
         problems = (await store.verify()).problems
         assert {"the file", "the names"} <= {problem.place for problem in problems}
-        nameless = sum(problem.message == "its name is lost" for problem in problems)
+        nameless = sum(problem.message == "its hash is missing" for problem in problems)
         assert nameless - len(lost) in {0, 1}  # a key between two pages is found, but not listed
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_cas import SqliteStore, open_store
+from workflow_cas import MemoryStore, SqliteStore, open_store
 from workflow_execute import (
     Budget,
     Charge,
@@ -65,7 +65,7 @@ async def test_a_limit_of_tokens_stops_before_the_request_and_raising_it_goes_on
 
     assert (stopped.state, stopped.cause, len(sent)) == ("suspended", "limit", 7)
     assert stopped.summary == (
-        "the limit of 165 tokens is reached: 70 are spent or set aside, "
+        "the limit of 165 tokens is reached: 70 are spent or reserved, "
         "and the next request to 'm' may take 100"
     )
     same = await Engine(store, limits=Limits(max_tokens=165)).resume(workflow, stopped.thread_id)
@@ -210,7 +210,8 @@ def test_whatever_is_reserved_settled_and_released_the_limit_holds(
     for worst, used, settle_one in calls:
         if settle_one and open_ones:
             reserved, tokens = open_ones.pop(0)
-            budget.settle(reserved, Charge(min(tokens, reserved.tokens)))
+            budget.release(reserved)
+            budget.count(Charge(min(tokens, reserved.tokens)))
         with contextlib.suppress(LimitReached):
             reserved = budget.reserve("m", functools.partial(Usage, input_tokens=worst))
             open_ones.append((reserved, used))
@@ -231,3 +232,16 @@ async def test_a_thread_that_is_taken_up_with_its_budget_is_not_counted_twice(
         assert (result.cause, budget.spent) == ("limit", Charge(tokens=60))
         result = await Engine(store).resume(workflow, result.thread_id, budget=budget)
     assert len(sent) == 6
+
+
+async def test_a_limit_of_steps_does_not_count_the_time_of_the_last_step_again() -> None:
+    async def turn(ctx: ThreadContext) -> int:
+        await anyio.sleep(0.1)
+        return 1
+
+    store = MemoryStore()
+    stopped = await Engine(store, limits=Limits(max_steps=1)).start(in_turn(turn, turn), "p")
+    thread = await read_thread(store, stopped.thread_id)
+
+    assert stopped.cause == "limit"
+    assert thread.status.turn_ms < thread.steps[0].record.elapsed_ms  # of a turn that has not begun

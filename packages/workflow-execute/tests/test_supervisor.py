@@ -187,4 +187,4 @@ async def test_steps_that_are_not_there_can_not_be_read(store: SqliteStore) -> N
     await engine.start(endless(), "p")
 
     told = [request["messages"][-1]["content"] for request in llm.requests[1:]]
-    assert told == ["Error: there are steps 1 to 1"] * 2
+    assert told == ["Error: there is no such step; give a number from 1 to 1"] * 2

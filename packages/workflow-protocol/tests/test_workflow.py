@@ -122,30 +122,32 @@ def test_all_faults_are_reported_at_once_with_their_places() -> None:
 
     assert found == [
         "table['writer'][0]: 'nobody' is not among the roles (writer, reviewer, lost)",
-        "table['reviewer']: its last transition has a `when`: a hole; "
-        "end with an unconditional one",
-        "table['lost']: no transition leads on from here; add one",
-        "roles 'reviewer': no transition leads to this role from START",
-        "roles 'lost': no transition leads to this role from START",
+        "table['reviewer']: the last transition has a `when`; add one without `when` after it",
+        "table['lost']: there is no transition from here; add one",
+        "roles 'reviewer': no path leads from START to this role; add a transition",
+        "roles 'lost': no path leads from START to this role; add a transition",
     ]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"roles": []}, "roles: there is none"),
+        ({"roles": []}, "roles: there are no roles"),
         ({"roles": [WRITER, REVIEWER, role("writer")]}, "another role has this name already"),
         ({"roles": [WRITER, REVIEWER, role("__end__")]}, "this name is reserved"),
         ({"roles": [WRITER, REVIEWER, role("Bad Name")]}, "use lower-case words"),
         ({"roles": [WRITER, REVIEWER, role("odd", Unknown)]}, "can't be used as a schema"),
         ({"table": {**TABLE, "writer": [Transition(END)]}}, "this role has two rows"),
-        ({"table": {**TABLE, role("writer"): [Transition(END)]}}, "another definition of 'writer'"),
-        ({"table": {**TABLE, START: []}}, "table['__start__']: no transition leads on"),
+        (
+            {"table": {**TABLE, role("writer"): [Transition(END)]}},
+            "not the definition of 'writer' in `roles`",
+        ),
+        ({"table": {**TABLE, START: []}}, "table['__start__']: there is no transition from here"),
         ({"table": {**TABLE, END: [Transition(WRITER)]}}, "'__end__' is not among the roles"),
         ({"table": {**TABLE, WRITER: [Transition(START)]}}, "'__start__' is not among the roles"),
         (
             {"table": {**TABLE, WRITER: [Transition(REVIEWER), Transition(END)]}},
-            "what follows is never taken",
+            "those after it are never taken",
         ),
     ],
 )

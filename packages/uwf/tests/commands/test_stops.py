@@ -61,7 +61,7 @@ async def test_a_thread_and_its_child_are_stopped_together_from_another_process(
                     each["thread"] for each in (await uwf("thread", "list", "--json")).lines
                 ]
                 busy = await uwf("thread", "resume", child)
-                assert (busy.code, f"thread {top} is being run elsewhere" in busy.err) == (1, True)
+                assert (busy.code, f"thread {top} is running elsewhere" in busy.err) == (1, True)
                 stopped = await uwf("thread", what, top if whom == "top" else child)
                 assert (stopped.code, stopped.err) == (0, "")
                 assert await process.wait() == (130 if what == "cancel" else 1)

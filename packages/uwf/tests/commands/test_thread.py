@@ -75,11 +75,11 @@ async def test_questions_are_shown_answered_once_in_any_order_and_the_thread_goe
     assert [each["key"] for each in data["questions"]] == ["build", "push"]
 
     several = await uwf("thread", "answer", "latest", "--approve")
-    assert (several.code, "it asks 'build', 'push'" in several.err) == (1, True)
+    assert (several.code, "open questions: 'build', 'push'" in several.err) == (1, True)
     denied = await uwf("thread", "answer", "latest", "push", "--deny", "--text", "not today")
     assert (denied.code, denied.out) == (0, "denied\n")
     again = await uwf("thread", "answer", "latest", "push", "--approve")
-    assert (again.code, "is answered already" in again.err) == (1, True)
+    assert (again.code, "has an answer already" in again.err) == (1, True)
     assert (await uwf("thread", "answer", "latest", "--approve")).out == "approved\n"
 
     resumed = await uwf("thread", "resume")
@@ -123,7 +123,7 @@ async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
     config = uwf.home / "workflow.yaml"
     config.write_text("limits: {max_depth: 0}\n", encoding="utf-8")
     too_deep = await uwf("run", entry, "x")
-    assert "the limit of 0 child threads" in too_deep.err
+    assert "the limit of 0 levels of child threads" in too_deep.err
     config.write_text("limits: {max_depth: 1}\n", encoding="utf-8")
     assert (await uwf("thread", "resume")).code == 1
     (data,) = (await uwf("show", "--json")).lines

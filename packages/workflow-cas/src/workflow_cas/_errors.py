@@ -62,14 +62,16 @@ class RefConflict(StoreError):
         self.found = found
         super().__init__(
             f"ref {name!r} was expected at {expected!r} and found at {found!r}: "
-            "read it again and decide anew"
+            "read it again, then retry"
         )
 
 
 class ObjectMissing(StoreError):
     """Nothing is stored under `hash`, which may be a prefix that was to be completed."""
 
-    def __init__(self, hash: str, advice: str = "check it, or whether it was collected") -> None:
+    def __init__(
+        self, hash: str, advice: str = "check the hash; garbage collection may have removed it"
+    ) -> None:
         self.hash = hash
         super().__init__(f"no object is stored under {hash!r}: {advice}")
 
@@ -81,6 +83,6 @@ class AmbiguousHash(StoreError):
         self.prefix = prefix
         self.candidates = tuple(candidates)
         super().__init__(
-            f"{prefix!r} is the beginning of several objects, add digits: "
+            f"several objects begin with {prefix!r}; give more digits: "
             + ", ".join(self.candidates)
         )

@@ -22,8 +22,8 @@ from workflow_cas._store import (
     check_prefix,
     missing_in_commit,
     needed_hashes,
-    only_one,
     ref_changes,
+    single_match,
 )
 from workflow_protocol import Hash
 
@@ -79,7 +79,7 @@ class MemoryStore(Store):
         digits = check_prefix(prefix)
         await anyio.lowlevel.checkpoint()
         found = sorted(hash for hash in self._objects if hash.startswith(digits))
-        return only_one(prefix, found[:MAX_CANDIDATES])
+        return single_match(prefix, found[:MAX_CANDIDATES])
 
     @asynccontextmanager
     async def watch(self, prefix: str = "") -> AsyncGenerator[AsyncIterator[RefMove]]:

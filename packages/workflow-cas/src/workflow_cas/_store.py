@@ -148,7 +148,9 @@ def check_moves(moves: Sequence[RefMove]) -> None:
         name.encode()
     for move in moves:
         if move.new is not None and not is_hash(move.new):
-            raise ValueError(f"ref {move.name!r} can't move to {move.new!r}, which is no full hash")
+            raise ValueError(
+                f"ref {move.name!r} can't move to {move.new!r}, which is not a full hash"
+            )
     if len(set(names)) != len(names):
         raise ValueError(f"one commit moves a ref twice: {sorted(names)}")
 
@@ -177,7 +179,7 @@ def check_prefix(prefix: str) -> str:
     return digits
 
 
-def only_one(prefix: str, found: Sequence[Hash]) -> Hash:
+def single_match(prefix: str, found: Sequence[Hash]) -> Hash:
     """The hash that was meant.
 
     Raises:

@@ -42,7 +42,7 @@ class Limits:
     max_seconds: float | None = None
     """Time that the thread has been run for, all its runs together, with its children's."""
     max_depth: int = 8
-    """How many child threads may stand one below the other."""
+    """How many levels of child threads there may be."""
     prices: Mapping[str, Price] = field(default_factory=_no_prices)
     """By the model's name, for `max_cost`."""
 
@@ -89,7 +89,7 @@ class Budget:
         return Charge(sum(part.tokens for part in parts), sum(part.micros for part in parts))
 
     def reserve(self, model: str, at_most: Callable[[], Usage]) -> Charge:
-        """Set the worst case of a call aside; give it to `settle` or `release`.
+        """Set the worst case of a call aside; `release` it when the call has ended.
 
         Where neither tokens nor costs are limited, nothing is set aside.
 
@@ -105,27 +105,22 @@ class Budget:
             raise LimitReached(
                 "max_tokens",
                 f"the limit of {limits.max_tokens} tokens is reached: {taken.tokens} are spent "
-                f"or set aside, and the next request to {model!r} may take {worst.tokens}",
+                f"or reserved, and the next request to {model!r} may take {worst.tokens}",
             )
         if limits.max_cost is not None and taken.micros + worst.micros > limits.max_cost * MICROS:
             raise LimitReached(
                 "max_cost",
                 f"the limit of {limits.max_cost:g} is reached: {taken.micros / MICROS:.4f} are "
-                f"spent or set aside, and the next request to {model!r} may cost "
+                f"spent or reserved, and the next request to {model!r} may cost "
                 f"{worst.micros / MICROS:.4f}",
             )
         self.reserved = self.reserved.plus(worst)
         return worst
 
     def release(self, reservation: Charge) -> None:
-        """Give a reservation back: the call was not made."""
+        """Give a reservation back: the call is over, or was not made."""
         if reservation is not NO_CHARGE:
             self.reserved = self.reserved.minus(reservation)
-
-    def settle(self, reservation: Charge, charged: Charge, *, thread_id: str = "") -> None:
-        """Exchange a reservation for what the call took."""
-        self.release(reservation)
-        self.count(charged, thread_id=thread_id)
 
     def count(self, charged: Charge, *, thread_id: str = "") -> None:
         """Add what was spent, now or in an earlier run."""
@@ -146,7 +141,7 @@ class Budget:
         if price is None:
             if self.limits.max_cost is not None:
                 raise LimitReached(
-                    "max_cost", f"costs are limited, but {model!r} has no price; add one to prices"
+                    "max_cost", f"max_cost is set, but {model!r} has no price; add one to prices"
                 )
             return Charge(tokens, usage.cost_micros or 0)
         cached = price.input if price.cached is None else price.cached

@@ -52,7 +52,7 @@ class ThreadBusy(WorkflowError):
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
         super().__init__(
-            f"thread {thread_id} is being run elsewhere; wait for it to end, pause or cancel it"
+            f"thread {thread_id} is running elsewhere; wait until it ends, or pause or cancel it"
         )
 
 
@@ -71,7 +71,7 @@ class ThreadNotDeletable(WorkflowError):
         self.thread_id = thread_id
         self.parent = parent
         super().__init__(
-            f"thread {thread_id} is a child of thread {parent}, which needs it; delete that one"
+            f"thread {thread_id} is a child of thread {parent}; delete thread {parent} instead"
         )
 
 
@@ -85,7 +85,8 @@ class QuestionError(WorkflowError):
     def __init__(self, key: str, pending: Sequence[str], message: str = "") -> None:
         self.key = key
         self.pending = tuple(pending)
-        known = f"it asks {', '.join(map(repr, pending))}" if pending else "it asks nothing"
+        known = ", ".join(map(repr, pending))
+        known = f"open questions: {known}" if pending else "no question is open"
         super().__init__(f"{message or f'there is no question {key!r}'}; {known}")
 
 
@@ -93,7 +94,7 @@ class AlreadyAnswered(QuestionError):
     """The question has its answer, which can't be changed."""
 
     def __init__(self, key: str, pending: Sequence[str]) -> None:
-        super().__init__(key, pending, f"the question {key!r} is answered already")
+        super().__init__(key, pending, f"the question {key!r} has an answer already")
 
 
 class JournalMismatch(WorkflowError):
@@ -122,7 +123,7 @@ class NotRecorded(JournalMismatch):
     """A replay came to something that was never done, so that it has no result."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(key, "there is none")
+        super().__init__(key, "nothing is recorded under this key")
 
 
 class LimitReached(Suspended):
@@ -136,8 +137,8 @@ class LimitReached(Suspended):
 class ChildFailed(WorkflowError):
     """A child thread failed, or completed with a return code other than 0.
 
-    One that failed is taken up where it is when the thread above is resumed. One that completed
-    keeps its code: begin the turn anew, or let `convert` read it.
+    One that failed goes on when its parent thread is resumed. One that completed
+    keeps its code: start the turn again (fresh), or let `convert` read it.
     """
 
     def __init__(self, thread_id: ThreadId, message: str, *, return_code: int) -> None:
@@ -147,7 +148,7 @@ class ChildFailed(WorkflowError):
 
 
 class ChildCancelled(WorkflowError):
-    """Somebody cancelled a child thread; resuming the thread above takes it up again."""
+    """Somebody cancelled a child thread; resuming the parent thread resumes it too."""
 
     def __init__(self, thread_id: ThreadId, message: str) -> None:
         self.thread_id = thread_id

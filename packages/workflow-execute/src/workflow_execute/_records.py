@@ -46,7 +46,7 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     depth: int = 0
     bundle: Hash | None = None
     parent_state: Hash | None = None
-    """The state of the thread above from which this child was started."""
+    """The state of the parent thread from which this child was started."""
     parent_thread: str | None = None
 
 

@@ -162,5 +162,5 @@ def _overview(thread: ThreadContext) -> str:
 async def _read_step(call: ToolCall, ctx: ThreadContext) -> str:
     number = json.loads(call.arguments).get("number")
     if not isinstance(number, int) or not 1 <= number <= len(ctx.steps):
-        raise WorkflowError(f"there are steps 1 to {len(ctx.steps)}")
+        raise WorkflowError(f"there is no such step; give a number from 1 to {len(ctx.steps)}")
     return ctx.steps[number - 1].content

@@ -64,14 +64,14 @@ class Workflow:
             done = cast("object", self.definition.complete(ctx))
             if not isinstance(done, Completion):
                 raise TypeError(
-                    f"`complete` of the workflow gave a value of type {type(done).__name__}; "
+                    f"`complete` of the workflow returned a value of type {type(done).__name__}; "
                     "return a Completion"
                 )
             return done
         adapter = self.binding.overrides.get(role.name, self.binding.adapter)
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
-        given = await _carry_out(role, adapter, replace(ctx, journal=turn))
+        given = await _run_role(role, adapter, replace(ctx, journal=turn))
         stored, value = _to_store(role, given, turn.source_of(given))
         if has_defaults_made_anew(given):  # a replay would make others
             stored = await ctx.journal.run(VALUE_KEY, _giving(stored), type=bytes)
@@ -98,13 +98,13 @@ def create_workflow(definition: WorkflowDefinition, binding: AdapterBinding) -> 
     unknown = sorted(set(binding.overrides) - known)
     if unknown:
         raise BindingError(
-            f"the overrides name {', '.join(map(repr, unknown))}, "
-            f"but the roles are {', '.join(map(repr, sorted(known)))}"
+            f"the overrides name unknown roles: {', '.join(map(repr, unknown))}; "
+            f"the roles are {', '.join(map(repr, sorted(known)))}"
         )
     return Workflow(definition, binding)
 
 
-async def _carry_out(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadContext) -> T:
+async def _run_role(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadContext) -> T:
     """Run a role's turn, telling apart what an adapter commonly gets wrong.
 
     Raises:
@@ -114,22 +114,21 @@ async def _carry_out(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadCon
     turn = cast("object", adapter(role.system_prompt, role.schema))
     if not callable(turn):
         raise RoleValueError(
-            f"the adapter of {role.name!r} gave a value of type {type(turn).__name__} where an "
-            "async function of the thread is due; an adapter is a plain `def` that returns an "
-            "`async def`"
+            f"the adapter of {role.name!r} returned a value of type {type(turn).__name__} "
+            "instead of an async function; an adapter is a plain `def` that returns an `async def`"
         )
     working = turn(ctx)
     if not inspect.isawaitable(working):
         raise RoleValueError(
-            f"the role function of {role.name!r} gave a value of type {type(working).__name__} "
-            "at once; make it an `async def`"
+            f"the role function of {role.name!r} is not async: it returned a value of type "
+            f"{type(working).__name__}; make it an `async def`"
         )
     try:
         return cast("T", await working)
     except SystemExit as error:
         raise RoleValueError(
-            f"the role {role.name!r} called sys.exit({error.code!r}); let it return a value, or "
-            "raise an exception"
+            f"the role {role.name!r} called sys.exit({error.code!r}); return a value or raise an "
+            "exception instead"
         ) from error
 
 

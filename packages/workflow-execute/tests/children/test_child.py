@@ -214,7 +214,7 @@ async def test_a_child_without_steps_has_no_value(store: SqliteStore) -> None:
     assert (alone.state, alone.value, alone.summary) == (
         "completed",
         None,
-        "nothing was to be done",
+        "there was nothing to do",
     )
 
 
@@ -482,8 +482,7 @@ async def test_a_workflow_that_calls_itself_ends_at_the_limit_of_depth(store: Sq
 
     assert (stopped.state, stopped.cause) == ("suspended", "limit")
     assert stopped.summary.endswith(
-        "the limit of 3 child threads one below the other is reached: "
-        "first → again → again → again → again"
+        "the limit of 3 levels of child threads is reached: first → again → again → again → again"
     )
     assert len(await list_threads(store)) == 4
     more = await Engine(store, limits=Limits(max_depth=5)).resume(endless, stopped.thread_id)
@@ -570,7 +569,7 @@ async def test_two_children_of_one_key_are_refused(store: SqliteStore) -> None:
         return len(await run_children(ctx, [task, task]))
 
     failed = await Engine(store).start(in_turn(turn), "p")
-    assert "two children have the same key: ['k', 'k']" in failed.summary
+    assert "two children have the same key; give each its own: ['k', 'k']" in failed.summary
 
 
 async def test_a_role_may_go_on_without_a_child_that_failed(store: SqliteStore) -> None:

@@ -549,7 +549,7 @@ async def test_one_step_can_be_taken_without_an_engine() -> None:
 
 def test_overrides_of_unknown_roles_are_refused() -> None:
     adapter = workflow(counting()).binding.adapter
-    with pytest.raises(BindingError, match="'cuonter', but the roles are 'checker', 'counter'"):
+    with pytest.raises(BindingError, match="'cuonter'; the roles are 'checker', 'counter'"):
         create_workflow(
             definition(), AdapterBinding(adapter=adapter, overrides={"cuonter": adapter})
         )

@@ -71,9 +71,9 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         code, summary = cast("object", self.return_code), cast("object", self.summary)
         if type(code) is not int or not 0 <= code <= 255:
-            raise ValueError(f"return_code is {code!r}; give a whole number from 0 to 255")
+            raise ValueError(f"return_code is {code!r}; use an integer from 0 to 255")
         if not isinstance(summary, str):
-            raise ValueError(f"summary is of type {type(summary).__name__}; give text")
+            raise ValueError(f"summary is of type {type(summary).__name__}; use a string")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class ThreadContext:
         step = self.last(role)
         if step is None:
             return None
-        if not _may_be(step.meta, role.schema):
+        if not _could_be(step.meta, role.schema):
             raise TypeError(
                 f"the latest step of {role.name!r} holds a value of type "
                 f"{type(step.meta).__name__}, not a {role.schema}; "
@@ -118,7 +118,7 @@ class ThreadContext:
         return cast("T", step.meta)
 
 
-def _may_be(value: object, schema: object) -> bool:
+def _could_be(value: object, schema: object) -> bool:
     """`isinstance`, and true where the schema can't be asked (TypedDict, `list[X]`, `Literal`)."""
     try:
         return not isinstance(schema, type) or isinstance(value, schema)

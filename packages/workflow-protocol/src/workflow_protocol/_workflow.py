@@ -50,7 +50,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         """
         answer = cast("object", self.check(ctx))
         if not isinstance(answer, bool):
-            raise TypeError(f"condition {self.name!r} gave {answer!r}; return True or False")
+            raise TypeError(f"condition {self.name!r} returned {answer!r}; return True or False")
         return answer
 
 
@@ -64,7 +64,7 @@ class Transition(msgspec.Struct, frozen=True):
 def completed(ctx: ThreadContext) -> Completion:
     """The usual end of a thread: return code 0, and the beginning of the last step as summary."""
     if not ctx.steps:  # a condition led from START straight to END
-        return Completion(return_code=0, summary="nothing was to be done")
+        return Completion(return_code=0, summary="there was nothing to do")
     last = ctx.steps[-1]
     words = last.content if len(last.content) <= 500 else f"{last.content[:500]} …"
     return Completion(return_code=0, summary=f"{last.role}: {words}")
@@ -196,7 +196,7 @@ def _role_faults(roles: Iterable[Role]) -> Iterable[Fault]:
         except SchemaTypeError as error:
             yield Fault(f"{place}.schema", str(error))
     if not seen:
-        yield Fault("roles", "there is none; a workflow needs at least one")
+        yield Fault("roles", "there are no roles; add at least one")
 
 
 def _table_faults(
@@ -207,24 +207,26 @@ def _table_faults(
     for key, row in table.items():
         name, place = _name(key), f"table[{_name(key)!r}]"
         if name in rows:
-            yield Fault(place, "this role has two rows; join them")
+            yield Fault(place, "this role has two rows; merge them")
         rows[name] = row
         yield from _reference_faults(place, key, known, reserved={START})
         for index, transition in enumerate(row):
             yield from _reference_faults(f"{place}[{index}]", transition.to, known, reserved={END})
             if transition.when is None and index < len(row) - 1:
-                yield Fault(f"{place}[{index}]", "it has no `when`, so what follows is never taken")
+                yield Fault(
+                    f"{place}[{index}]", "it has no `when`, so those after it are never taken"
+                )
         if row and row[-1].when is not None:
-            yield Fault(
-                place, "its last transition has a `when`: a hole; end with an unconditional one"
-            )
+            yield Fault(place, "the last transition has a `when`; add one without `when` after it")
     for name in (START, *known):
         if not rows.get(name):
-            yield Fault(f"table[{name!r}]", "no transition leads on from here; add one")
+            yield Fault(f"table[{name!r}]", "there is no transition from here; add one")
     reachable = _reachable(rows)
     for name in known:
         if name not in reachable:
-            yield Fault(f"roles {name!r}", "no transition leads to this role from START")
+            yield Fault(
+                f"roles {name!r}", "no path leads from START to this role; add a transition"
+            )
 
 
 def _reference_faults(
@@ -236,7 +238,7 @@ def _reference_faults(
     if name not in known:
         yield Fault(place, f"{name!r} is not among the roles ({', '.join(known) or 'none'})")
     elif not isinstance(role, str) and known[name] is not role:
-        yield Fault(place, f"this is another definition of {name!r} than the one in `roles`")
+        yield Fault(place, f"this is not the definition of {name!r} in `roles`; use that one")
 
 
 def _reachable(rows: Mapping[str, Sequence[Transition]]) -> set[str]:

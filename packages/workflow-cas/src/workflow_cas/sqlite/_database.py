@@ -174,7 +174,7 @@ def _connect(path: Path, mode: str, busy_timeout_s: float, *pragmas: str) -> sql
     try:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
-        _tables(connection)  # SQLite reads the file only now
+        _table_names(connection)  # SQLite reads the file only now
     except BaseException:
         connection.close()
         raise
@@ -206,7 +206,7 @@ def _prepare(path: Path, *, busy_timeout_s: float) -> None:
         )
     pages = f"page_size={_PAGE_BYTES}"  # counts while the file is empty
     with closing(_connect(path, "mode=rw", busy_timeout_s, pages)) as connection:
-        if not _tables(connection):
+        if not _table_names(connection):
             _create_tables(connection)
         _check_format(connection, path)
         _use_wal(connection, time.monotonic() + busy_timeout_s)
@@ -218,7 +218,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     Raises:
         StoreFormat: says which of them.
     """
-    if not {"meta", "object", "name", "ref"} <= _tables(connection):
+    if not {"meta", "object", "name", "ref"} <= _table_names(connection):
         raise StoreFormat("this database was made by another program", path=path)
     query = "SELECT value FROM meta WHERE key = 'format'"
     found = [value for (value,) in fetch(connection, list[tuple[str]], query)]
@@ -243,14 +243,14 @@ def _create_file(path: Path) -> None:
         return
 
 
-def _tables(connection: sqlite3.Connection) -> set[str]:
+def _table_names(connection: sqlite3.Connection) -> set[str]:
     query = "SELECT name FROM sqlite_schema WHERE type = 'table'"
     return {name for (name,) in fetch(connection, list[tuple[str]], query)}
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
     with transaction(connection):
-        if not _tables(connection):  # another process may have been first
+        if not _table_names(connection):  # another process may have been first
             for statement in _TABLES.split(";")[:-1]:
                 connection.execute(statement)
             connection.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))

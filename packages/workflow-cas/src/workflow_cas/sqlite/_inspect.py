@@ -52,7 +52,7 @@ def collect(
         checkpoint()
         rows = fetch(connection, list[tuple[KindNumber, int, bytes]], _NODE, bytes.fromhex(hash))
         if not rows:
-            raise StoreCorrupt(f"object {hash} is referred to but gone", hash=hash)
+            raise StoreCorrupt(f"object {hash} is missing, but something refers to it", hash=hash)
         ((kind, size, data),) = rows
         if KINDS[kind] == "content":
             return ()
@@ -115,7 +115,7 @@ class _Verification:
             self.check_objects(ids[start : start + _CHUNK])
         for (id,) in self.rows("the objects", "SELECT id FROM object ORDER BY id"):
             if id not in self.names:
-                self.add("unreadable", f"object number {id}", "its name is lost")
+                self.add("unreadable", f"object number {id}", "its hash is missing")
         refs = dict(self.rows("the refs", "SELECT name, hash FROM ref ORDER BY name"))
         for name, hash in refs.items():
             target = hash.hex() if isinstance(hash, bytes) else repr(hash)
@@ -165,7 +165,7 @@ class _Verification:
         if isinstance(data, bytes) and isinstance(size, int) and kind in {0, 1}:
             stored = unpack(name, KINDS[int(kind == 1)], size, data)
         if stored is None:
-            self.add("damaged", name, "its bytes are not those that were written")
+            self.add("damaged", name, "its data is not what was written")
         else:
             self.intact.add(name)
             self.bytes += len(stored.data)
@@ -175,7 +175,7 @@ class _Verification:
         known = set(self.names.values())
         listed = {problem.place for problem in self.problems}
         for hash in sorted(known - self.intact - listed):
-            self.add("unreadable", hash, "it has a name, but it is gone")
+            self.add("unreadable", hash, "its hash is listed, but its data is missing")
         for place, hash in self.links:
             if hash not in known:
-                self.add("dangling", place, f"it refers to {hash}, which isn't stored")
+                self.add("dangling", place, f"it refers to {hash}, which is not stored")

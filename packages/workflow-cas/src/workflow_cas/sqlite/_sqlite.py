@@ -18,8 +18,8 @@ from workflow_cas._store import (
     VerifyReport,
     check_moves,
     check_prefix,
-    only_one,
     ref_changes,
+    single_match,
 )
 from workflow_cas.sqlite._database import Connections, Durability
 from workflow_cas.sqlite._inspect import check_pages, collect, verify
@@ -115,13 +115,13 @@ class SqliteStore(Store):
 
     async def find(self, prefix: str) -> Hash:
         digits = check_prefix(prefix)
-        return only_one(prefix, await self._read(lambda connection: find(connection, digits)))
+        return single_match(prefix, await self._read(lambda connection: find(connection, digits)))
 
     @asynccontextmanager
     async def watch(self, prefix: str = "") -> AsyncGenerator[AsyncIterator[RefMove]]:
         connection = await to_thread.run_sync(self._connections.another)
         with closing(connection):
-            state = await self._watched(connection, prefix, None)
+            state = await self._read_ref_state(connection, prefix, None)
             async with aclosing(self._changes(connection, prefix, state)) as changes:
                 yield changes
 
@@ -138,7 +138,7 @@ class SqliteStore(Store):
                 check_pages(connection)
             # One transaction: nobody can write between the marking and the removal.
             with (
-                nullcontext() if dry_run else self._writer.alone,
+                nullcontext() if dry_run else self._writer.transaction_lock,
                 self._connections.session(write=not dry_run) as connection,
             ):
                 return collect(
@@ -168,7 +168,7 @@ class SqliteStore(Store):
             moved = anyio.Event()
             self._watchers.add(moved)
             try:
-                before, state = state, await self._watched(connection, prefix, state)
+                before, state = state, await self._read_ref_state(connection, prefix, state)
                 for change in ref_changes(before.refs, state.refs):
                     yield change
                 with anyio.move_on_after(_POLL_S):
@@ -176,7 +176,7 @@ class SqliteStore(Store):
             finally:
                 self._watchers.discard(moved)
 
-    async def _watched(
+    async def _read_ref_state(
         self, connection: sqlite3.Connection, prefix: str, last: _RefState | None
     ) -> _RefState:
         def look() -> _RefState:

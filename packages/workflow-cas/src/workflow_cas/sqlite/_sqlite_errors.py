@@ -25,7 +25,7 @@ def typed_errors(path: Path) -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OverflowError) as error:
-        raise _typed(error, path) from error
+        raise _typed_error(error, path) from error
     except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise StoreCorrupt(f"a row is not what was written: {error}", path=path) from error
     except OSError as error:
@@ -41,16 +41,16 @@ def primary_code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _typed(error: sqlite3.Error | OverflowError, path: Path) -> StoreError:
+def _typed_error(error: sqlite3.Error | OverflowError, path: Path) -> StoreError:
     detail = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
     match primary_code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreBusy(
-                f"another process keeps it locked, nothing was written; try again: {detail}",
+                f"another process keeps it locked, so nothing was written; try again: {detail}",
                 path=path,
             )
         case sqlite3.SQLITE_FULL:
-            return StoreFull(f"the disk is full, nothing was written: {detail}", path=path)
+            return StoreFull(f"the disk is full, so nothing was written: {detail}", path=path)
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
             return StoreReadOnly(f"the file or its directory can't be written: {detail}", path=path)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
@@ -65,8 +65,8 @@ def _typed_io_error(code: int, detail: str, path: Path) -> StoreError:
     # A quota (EDQUOT) or a file-size limit (EFBIG) shows as a failed write, not as SQLITE_FULL.
     if code in {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}:
         return StoreFull(
-            f"the disk takes no more (full, quota, file-size limit): {detail}", path=path
+            f"the disk is full, or a quota or file-size limit is reached: {detail}", path=path
         )
     if code == sqlite3.SQLITE_IOERR_SHORT_READ:
-        return StoreCorrupt(f"the file was cut: {detail}", path=path)
-    return StoreError(f"the disk reported an error, look at its state: {detail}", path=path)
+        return StoreCorrupt(f"the end of the file is missing: {detail}", path=path)
+    return StoreError(f"the disk reported an error; check the disk: {detail}", path=path)

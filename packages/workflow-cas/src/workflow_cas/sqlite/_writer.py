@@ -28,7 +28,7 @@ class _Commit:
     error: StoreError | None = None
 
 
-async def _carried_through(commit: _Commit) -> None:
+async def _wait_until_done(commit: _Commit) -> None:
     """Wait for a commit that has begun. asyncio's own cancellation gets through a shield."""
     with anyio.CancelScope(shield=True):
         while not commit.done.is_set():
@@ -58,7 +58,7 @@ class Writer:
         loop: Any = lowlevel.current_token().native_token
         call_soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon  # or trio's
         self._call_soon: Callable[..., object] = call_soon
-        self.alone = threading.Lock()
+        self.transaction_lock = threading.Lock()
         """Held during a transaction; a thread that holds it writes alone in this process."""
 
     async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove]) -> None:
@@ -77,7 +77,7 @@ class Writer:
             if mine in self._waiting:
                 self._waiting.remove(mine)
             else:
-                await _carried_through(mine)
+                await _wait_until_done(mine)
             raise
         if mine.error is not None:
             raise mine.error
@@ -111,7 +111,7 @@ class Writer:
 
     def _run(self) -> None:
         while (batch := self._batches.get()) is not None:
-            with self.alone:
+            with self.transaction_lock:
                 self._write(batch)
             with suppress(RuntimeError):  # the event loop is gone, and with it who waits
                 self._call_soon(self._finish, batch)

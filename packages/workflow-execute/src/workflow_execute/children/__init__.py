@@ -1,1 +1,1 @@
-"""Child threads: starting them, running them, and what the thread above gets."""
+"""Child threads: starting them, running them, and what the parent thread gets."""

@@ -76,7 +76,7 @@ def workflow_adapter(
     """Give an adapter that runs a workflow as a child thread and takes its last value.
 
     The child works in the same workspace and draws from the same limits. If it fails, is suspended
-    or cancelled, so is the thread above; resuming that takes the same child up.
+    or cancelled, so is the parent thread; resuming that resumes the same child.
 
     Args:
         name: what the workflow is called where people see it.
@@ -111,8 +111,8 @@ async def workflow_of_child(store: Store, workflow: Workflow, thread: StoredThre
         found = [a for a in bound if isinstance(a, WorkflowAdapter) and a.name == name]
         if not found:
             raise ThreadNotResumable(
-                f"thread {thread.thread_id} is a child that runs {name!r}, of which the workflow "
-                "above has no workflow_adapter; resume the thread above, or this one from Python"
+                f"thread {thread.thread_id} is a child that runs {name!r}, but the parent workflow "
+                "has no workflow_adapter of this name; resume the parent thread instead"
             )
         workflow = found[0].workflow
     return workflow

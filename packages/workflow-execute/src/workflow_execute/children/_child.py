@@ -1,7 +1,7 @@
 """Child threads: a part of a turn that is a thread of its own.
 
 The turn's journal keeps the child's id before the child begins, and what it came to when it is
-completed. So whatever dies in between, the same child is taken up, and there is never a second one.
+completed. So whatever dies in between, the same child is resumed, and there is never a second one.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class ChildResult:
             raise ChildFailed(
                 self.thread_id,
                 f"child thread {self.thread_id} ({self.name}) ended with return code "
-                f"{self.return_code}: {self.summary}; begin the turn anew (fresh), or read the "
-                "code with `convert`",
+                f"{self.return_code}: {self.summary}; start the turn again (fresh), or read "
+                "the code with `convert`",
                 return_code=self.return_code,
             )
         return schema_of(schema).restore(self.json)
@@ -94,21 +94,21 @@ class ChildHost(Protocol):
     """What an engine puts into `ThreadContext.host`, so that a turn can start threads."""
 
     async def run_child(self, task: ChildTask, thread_id: ThreadId) -> ChildRecord:
-        """Begin the child of this id, or take it up, and run it until it is completed."""
+        """Begin the child of this id, or resume it, and run it until it is completed."""
         ...
 
 
 async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
     """Run a workflow as a child thread from inside a turn, once, and give what it came to.
 
-    Carried out again, it takes up the child that it has, or returns what that came to. Children of
+    Carried out again, it resumes the child that it has, or returns what that came to. Children of
     one turn need a `key` each.
 
     Raises:
         ChildFailed: the child failed.
         ChildCancelled: somebody cancelled the child.
         ChildSuspended: the child waits for an answer, a limit or a person.
-        LimitReached: too many threads stand one below the other.
+        LimitReached: there are too many levels of child threads.
         JournalMismatch: the child was started with another prompt.
         WorkflowError: no engine runs this thread.
     """
@@ -168,7 +168,9 @@ async def run_children(
     """
     keyed = [replace(task, key=task.key or str(at)) for at, task in enumerate(tasks)]
     if len({task.key for task in keyed}) < len(keyed):
-        raise ValueError(f"two children have the same key: {[task.key for task in keyed]}")
+        raise ValueError(
+            f"two children have the same key; give each its own: {[task.key for task in keyed]}"
+        )
     limiter = anyio.CapacityLimiter(at_once)
     ended: dict[str, ChildResult | Exception] = {}
 

@@ -53,8 +53,7 @@ class ChildRunner:
         if len(names) - 1 > limit:
             raise LimitReached(
                 "max_depth",
-                f"the limit of {limit} child threads one below the other is reached: "
-                f"{' → '.join(names)}",
+                f"the limit of {limit} levels of child threads is reached: {' → '.join(names)}",
             )
 
     async def _start(
@@ -134,7 +133,7 @@ def _completed(result: ThreadResult) -> ChildRecord:
 
 
 def _record_of_thread(stored: StoredThread) -> ChildRecord:
-    """What a child came to that was completed before the turn above could write it down."""
+    """What a child came to that was completed before its parent could record it."""
     done = ChildRecord(
         thread_id=stored.thread_id,
         return_code=stored.status.return_code or 0,

@@ -34,7 +34,7 @@ async def answer_question(
             known = TurnRecords.of(await read_turn(store, stored.turn))
             pending = list(known.pending)
             if key is None and len(pending) != 1:
-                raise QuestionError("", pending, "say which question is answered")
+                raise QuestionError("", pending, "give the key of one open question")
             writer = TurnWriter(store, thread_ref(thread_id, "turn"), stored.turn)
             try:
                 await Questions(writer, known).answer(pending[0] if key is None else key, answer)

@@ -136,14 +136,14 @@ class Engine:
         """Go on with a thread where its last run ended, in the middle of a turn if need be.
 
         Recorded model replies and tool results are used again, not made again. A child thread that
-        its turn has is taken up with it. A child can be taken up alone too, while the threads above
-        it aren't being run; they go on with what it came to.
+        its turn has is resumed with it. A child can be resumed alone too, while the threads above
+        it don't run; they go on with what it came to.
 
         Args:
             workflow: what to run: what the thread began with, or something else on purpose. For a
                 child it is the child's own; `workflow_of_child` finds it.
             thread_id: the thread.
-            fresh: begin the unfinished turn anew. The earlier attempt stays in the record; a child
+            fresh: start the unfinished turn again. The earlier attempt stays in the record; a child
                 thread that it has is cancelled.
             bundle: the stored bundle that `workflow` came from, if it is another than before.
             workspace: the folder to work in, if it is another.

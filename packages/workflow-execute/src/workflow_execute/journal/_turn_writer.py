@@ -78,9 +78,9 @@ class TurnWriter:
 
     def deferred(self) -> tuple[list[Stored], Hash | None]:
         """What was deferred, for the commit that ends the turn, and the last record with it."""
-        return self._chained(self._queue)
+        return self._chain_records(self._queue)
 
-    def _chained(self, batch: Sequence[_QueuedRecord]) -> tuple[list[Stored], Hash | None]:
+    def _chain_records(self, batch: Sequence[_QueuedRecord]) -> tuple[list[Stored], Hash | None]:
         objects: list[Stored] = []
         last = self.last
         for each in batch:
@@ -92,7 +92,7 @@ class TurnWriter:
 
     async def _write_queue(self) -> StoreError | None:
         batch, self._queue = self._queue, []
-        objects, last = self._chained(batch)
+        objects, last = self._chain_records(batch)
         try:
             move = RefMove(self._ref, self.last, last)
             cancelled = await commit_shielded(self._store, objects, [move])

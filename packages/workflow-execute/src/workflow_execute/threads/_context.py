@@ -23,7 +23,11 @@ def context_of(stored: StoredThread, workflow: Workflow) -> ThreadContext:
     """
     try:
         steps = tuple(typed_step(step, workflow) for step in stored.steps)
-    except (KeyError, WorkflowError) as error:
+    except KeyError as error:
+        raise ThreadNotResumable(
+            f"thread {stored.thread_id} does not fit this workflow, which has no role {error}"
+        ) from error
+    except WorkflowError as error:
         raise ThreadNotResumable(
             f"thread {stored.thread_id} does not fit this workflow: {error}"
         ) from error

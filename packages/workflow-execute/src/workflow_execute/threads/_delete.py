@@ -16,10 +16,10 @@ async def delete_thread(store: Store, thread_id: ThreadId) -> list[ThreadId]:
     """Delete a thread that the caller owns, and what it started. See `Engine.delete`."""
     while True:
         tree = await read_tree(store, thread_id)
-        needed = await _started_elsewhere(store, tree)
+        needed = await _children_started_elsewhere(store, tree)
         if thread_id in needed:
             raise ThreadNotDeletable(thread_id, needed[thread_id])
-        ids = _unshared(tree, needed)
+        ids = _ids_to_delete(tree, needed)
         found = {name: old for each in ids for name, old in (await _refs(store, each)).items()}
         try:
             await store.commit([], [RefMove(name, old, None) for name, old in found.items()])
@@ -33,7 +33,7 @@ async def _refs(store: Store, thread_id: ThreadId) -> dict[str, Hash]:
     return {**own, **await store.refs(signal_ref(thread_id))}
 
 
-async def _started_elsewhere(store: Store, tree: ThreadTree) -> dict[ThreadId, ThreadId]:
+async def _children_started_elsewhere(store: Store, tree: ThreadTree) -> dict[ThreadId, ThreadId]:
     """Children of threads outside the tree, which a fork shares, and who has each."""
     inside = {part.thread.thread_id for part in tree.walk()}
     concerned = tree.children or tree.thread.parent is not None
@@ -49,6 +49,6 @@ async def _started_elsewhere(store: Store, tree: ThreadTree) -> dict[ThreadId, T
     return found
 
 
-def _unshared(tree: ThreadTree, shared: Container[ThreadId]) -> list[ThreadId]:
+def _ids_to_delete(tree: ThreadTree, shared: Container[ThreadId]) -> list[ThreadId]:
     below = [c for c in tree.children if c.thread.thread_id not in shared]
-    return [tree.thread.thread_id, *(each for c in below for each in _unshared(c, shared))]
+    return [tree.thread.thread_id, *(each for c in below for each in _ids_to_delete(c, shared))]

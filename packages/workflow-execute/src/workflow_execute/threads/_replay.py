@@ -132,17 +132,17 @@ async def _replay_step(
     outcome = await workflow.advance(replace(ctx, journal=journal))
     if isinstance(outcome, Completion) or outcome.role != step.record.role:
         now = "the end" if isinstance(outcome, Completion) else outcome.role
-        raise JournalMismatch(place, f"{step.record.role!r} was next, now it is {now!r}")
+        raise JournalMismatch(place, f"the next role was {step.record.role!r}, now it is {now!r}")
     for what, recorded, now in (
         ("value", step.value, outcome.json),
         ("content", step.content.encode(), outcome.content.encode()),
         ("usage", msgspec.json.encode(step.record.usage), msgspec.json.encode(outcome.usage)),
     ):
         if (difference := compare(recorded, now)) is not None:
-            raise JournalMismatch(f"{place}, {what}", "another one came out", difference)
+            raise JournalMismatch(f"{place}, {what}", "it has changed", difference)
     if journal.unused:
         unused = ", ".join(sorted(journal.unused))
-        raise JournalMismatch(place, f"what was done was not asked for again: {unused}")
+        raise JournalMismatch(place, f"these recorded effects were not used: {unused}")
 
 
 class _ReplayJournal:
@@ -216,5 +216,5 @@ class _ReplayJournal:
         """Make sure that the digest is that of the bytes, where it is a SHA-256."""
         data = request()
         if len(digest) == 64 and hashlib.sha256(data).hexdigest() != digest:
-            raise JournalMismatch(key, "its digest is not that of its bytes")
+            raise JournalMismatch(key, "its digest does not match its bytes")
         self.compared += 1

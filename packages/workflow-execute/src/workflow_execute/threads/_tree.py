@@ -89,7 +89,7 @@ def children_of_thread(
 async def cancel_children(store: Store, thread_id: ThreadId) -> None:
     """Mark the threads that a thread's unfinished turn started as cancelled, if they aren't done.
 
-    The caller owns the thread, so that nobody can take them up meanwhile. What finished turns
+    The caller owns the thread, so that nobody can resume them meanwhile. What finished turns
     started is left alone: it belongs to the forks of the thread too.
     """
     thread = await read_thread(store, thread_id)
