@@ -52,8 +52,8 @@ async def test_whatever_was_acknowledged_survives_a_kill(tmp_path: Path) -> None
             both = list(zip(names, (one, other), strict=True))
             for _, committer in both:
                 assert await committer.line() == "ready"
-            for _ in range(rnd.randrange(40)):
-                note(acknowledged[names[0]], await one.line())
+            for name, committer in (both[1], both[1], *[both[0]] * rnd.randrange(2, 40)):
+                note(acknowledged[name], await committer.line())
             for name, committer in both:
                 committer.process.kill()
                 while line := await committer.line():

@@ -229,6 +229,7 @@ def test_every_part_of_a_profile_can_be_overridden() -> None:
         max_tokens=9,
         max_tokens_field="n",
         echo_reasoning=False,
+        echo_call_ids=False,
         text_tool_calls=True,
     )
     profile_fields = [field.name for field in fields(Profile)]
