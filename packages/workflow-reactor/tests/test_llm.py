@@ -265,9 +265,9 @@ async def test_a_script_that_ran_out_is_an_error() -> None:
 
 
 def test_settings_that_can_not_work_are_refused() -> None:
-    with pytest.raises(ProviderConfigError, match="is not an http"):
+    with pytest.raises(ProviderConfigError, match="should be an http"):
         provider(base_url="host/v1")
-    with pytest.raises(ProviderConfigError, match="is not an http"):
+    with pytest.raises(ProviderConfigError, match="should be an http"):
         provider(base_url="http://[::1/v1")
     with pytest.raises(ProviderConfigError, match="no model is named"):
         provider(model="")

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from workflow_reactor import Secret
+from workflow_reactor import Secret, without_keys
 
 T = TypeVar("T")
 
@@ -31,8 +31,6 @@ _FIXED = {
 }
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS|AUTH", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"://([^/@\s]+)@")
-_LIKE_KEYS = re.compile(r"""(?<=Bearer )[^\s)\]"',;]+|\b(?:sk|pk|gh[pousr]|xox[bp])[-_][\w-]{8,}""")
-"""An agent may have keys in files of its own: what looks like one has no place in an error."""
 _CUT = re.compile(r"(\n\[… \d+ bytes left out here …\]\n)")  # of `ShortenedOutput`
 _SHORTEST = 4  # what is shorter occurs in any text
 _LONGEST_HALF = 7  # of a key that was cut in two: nobody can use so little of it
@@ -75,12 +73,13 @@ class Environment:
 
         Args:
             text: any text.
-            guess: also take out what looks like a key, and may be none.
+            guess: also take out what looks like a key, and may be none: an agent may have keys in
+                files of its own.
         """
         for secret in self._secrets:
             text = text.replace(secret, "[key]")
         text = "".join(map(self._without_halves, _CUT.split(text)))
-        return _LIKE_KEYS.sub("[key]", text) if guess else text
+        return without_keys(text) if guess else text
 
     def _without_halves(self, text: str) -> str:
         """The text without what is left of a key where the text was cut: at its ends."""

@@ -41,6 +41,7 @@ from workflow_reactor._result_tool import (
     RESOLVE,
     ResultSchema,
 )
+from workflow_reactor._shown_url import HIDDEN, base_url_fault, shown_url, without_keys
 from workflow_reactor.http._client import (
     HttpLlm,
     create_llm_fn,
@@ -75,6 +76,7 @@ from workflow_reactor.schemas._walk import (
 )
 
 __all__ = [
+    "HIDDEN",
     "RESOLVE",
     "AssistantMessage",
     "ContentRefused",
@@ -112,6 +114,7 @@ __all__ = [
     "ToolSchemaError",
     "ask_model",
     "assistant",
+    "base_url_fault",
     "create_extract",
     "create_llm_fn",
     "create_thread_reactor",
@@ -122,7 +125,9 @@ __all__ = [
     "open_llm",
     "read_reply",
     "response_format",
+    "shown_url",
     "system",
     "tool_result",
     "user",
+    "without_keys",
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from workflow_reactor._errors import ProviderConfigError
+from workflow_reactor._shown_url import base_url_fault, shown_url
 
 _HEADER_SAFE = re.compile(r"[!-~]*")
 
@@ -94,8 +94,8 @@ class LlmProvider:
     """A model behind an OpenAI-compatible endpoint.
 
     Raises:
-        ProviderConfigError: the base URL is not an http(s) URL, the model has no name, or the
-            key can't go into a header.
+        ProviderConfigError: the base URL is not an http(s) URL or has a user or password in it, the
+            model has no name, or the key can't go into a header.
     """
 
     base_url: str
@@ -115,18 +115,17 @@ class LlmProvider:
     profile: Profile = field(default_factory=Profile)
 
     def __post_init__(self) -> None:
-        try:
-            parts = urlsplit(self.base_url)
-        except ValueError:
-            parts = urlsplit("")
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ProviderConfigError(
-                f"base_url {self.base_url!r} is not an http(s) URL; it looks like 'https://host/v1'"
-            )
+        if fault := base_url_fault(self.base_url):
+            raise ProviderConfigError(f"base_url {shown_url(self.base_url)} {fault}")
         if self.api_key.is_known:
             self.revealed_key()
         if not self.model:
-            raise ProviderConfigError(f"no model is named for {self.base_url!r}")
+            raise ProviderConfigError(f"no model is named for {shown_url(self.base_url)}")
+
+    def __repr__(self) -> str:
+        shown = {each.name: getattr(self, each.name) for each in fields(self)}
+        shown["base_url"] = shown_url(self.base_url)
+        return f"LlmProvider({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def revealed_key(self) -> str:
         """The API key, which a header can carry.
@@ -137,8 +136,8 @@ class LlmProvider:
         key = self.api_key.reveal()
         if not _HEADER_SAFE.fullmatch(key):
             raise ProviderConfigError(
-                f"the API key for {self.base_url!r} has spaces, line ends or other characters "
-                "that no header can carry; set it again"
+                f"the API key for {shown_url(self.base_url)} has spaces, line ends or other "
+                "characters that no header can carry; set it again"
             )
         return key
 

@@ -74,10 +74,10 @@ def test_errors_under_status_200_are_sorted_too(error: Any, kind: str) -> None:
     assert fault_of_error(error, {}).kind == kind
 
 
-def test_a_redirect_says_where_to_without_the_query() -> None:
+def test_a_redirect_says_where_to_without_the_values_of_the_query() -> None:
     fault = fault_of_status(308, {"location": "https://new.test/v1?token=x"}, b"")
 
-    assert "a redirect to 'https://new.test/v1'; set base_url" in fault.message
+    assert "a redirect to 'https://new.test/v1?token=…'; set base_url" in fault.message
 
 
 def test_the_wish_to_wait_is_read_in_each_form() -> None:

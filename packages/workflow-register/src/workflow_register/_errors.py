@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_protocol import WorkflowError
+from workflow_reactor import without_keys
 
 
 class RegisterError(WorkflowError):
@@ -40,10 +41,16 @@ class ConfigFault(NamedTuple):
 
 
 class ConfigError(RegisterError):
-    """The configuration can't be used. The message has one line for each of `faults`."""
+    """The configuration can't be used. The message has one line for each of `faults`.
+
+    What looks like a key, or may be one in a URL, stands in neither.
+    """
 
     def __init__(self, faults: Sequence[ConfigFault]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(
+            each._replace(key=without_keys(each.key), message=without_keys(each.message))
+            for each in faults
+        )
         super().__init__("\n".join(map(str, self.faults)))
 
 

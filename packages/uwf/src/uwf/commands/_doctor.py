@@ -8,7 +8,7 @@ from pathlib import Path
 from uwf._errors import Failed, UsageError
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
-from workflow_reactor import LlmProvider
+from workflow_reactor import LlmProvider, shown_url
 from workflow_reactor.doctor import Finding, examine, is_broken, profile_changes
 from workflow_register import (
     Config,
@@ -59,14 +59,13 @@ async def _examine(
     output: Output, home: Path, scene: str, write_to: str | None, timeout_s: float
 ) -> int:
     async with open_provider(scene, home=home) as provider:
-        output.say(f"testing {provider.model} at {provider.base_url}")
+        output.say(f"testing {provider.model} at {shown_url(provider.base_url)}")
         findings = await examine(
             provider, timeout_s=timeout_s, on_finding=lambda each: _print_finding(output, each)
         )
     if is_broken(findings):
-        raise Failed(
-            1, f"{provider.model} at {provider.base_url} does not reply; the reason is above"
-        )
+        shown = shown_url(provider.base_url)
+        raise Failed(1, f"{provider.model} at {shown} does not reply; the reason is above")
     changes = profile_changes(findings)
     _print_profile(output, provider, changes)
     if write_to is not None:
@@ -91,7 +90,9 @@ def _print_finding(output: Output, finding: Finding) -> None:
 
 def _print_profile(output: Output, provider: LlmProvider, changes: dict[str, object]) -> None:
     """Print the profile as the file would have it, and mark what differs from what is used."""
-    output.record({"model": provider.model, "base_url": provider.base_url, "profile": changes})
+    output.record(
+        {"model": provider.model, "base_url": shown_url(provider.base_url), "profile": changes}
+    )
     if output.json:
         return
     lines = ["", "profile:"]

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from uwf._errors import UsageError
 from uwf.commands._model import model_or_default, require_local_model
 from uwf.terminal._output import Output
+from workflow_reactor import base_url_fault, shown_url
 from workflow_register import (
     config_path,
     effective_config,
@@ -59,13 +60,10 @@ def _endpoint(
 ) -> Changes:
     if not model:
         raise UsageError("--base-url needs --model, the name of the model at the endpoint")
-    try:
-        where = urlsplit(base_url).netloc
-    except ValueError:  # such as brackets that don't close
-        where = ""
-    if not where:
-        raise UsageError(f"{base_url!r} is not a URL; write it like https://host/v1")
-    short = re.sub(r"[^a-z0-9]+", "-", where.rpartition("@")[2].lower()).strip("-")
+    if fault := base_url_fault(base_url):
+        raise UsageError(f"--base-url {shown_url(base_url)} {fault}")
+    where = urlsplit(base_url).netloc
+    short = re.sub(r"[^a-z0-9]+", "-", where.lower()).strip("-")
     name = provider or ("openai" if where == "api.openai.com" else short)
     # An endpoint of the same name may have had another key: it must not go to this URL.
     key = f"${{{api_key_env}}}" if api_key_env else None

@@ -20,7 +20,14 @@ import msgspec
 from workflow_agent_react._errors import McpError, ToolError
 from workflow_agent_react.tools._toolset import Toolset
 from workflow_protocol import Effect, ThreadContext, WorkflowError
-from workflow_reactor import ToolCall, ToolDefinition, ToolNameError, ToolSchemaError
+from workflow_reactor import (
+    ToolCall,
+    ToolDefinition,
+    ToolNameError,
+    ToolSchemaError,
+    shown_url,
+    without_keys,
+)
 
 _log = logging.getLogger("workflow_agent_react")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -50,10 +57,13 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         if bool(self.command) == bool(self.url):
             raise McpError(self.place, "give either `command` or `url`")
 
+    def __repr__(self) -> str:
+        return f"McpServer({self.place!r})"
+
     @property
     def place(self) -> str:
-        """The URL, or the command in one line."""
-        return self.url or " ".join(self.command)
+        """The URL, or the command in one line, without what may be a key."""
+        return shown_url(self.url) if self.url else without_keys(" ".join(self.command))
 
 
 @asynccontextmanager
@@ -78,7 +88,7 @@ async def open_mcp(server: McpServer) -> AsyncGenerator[Toolset]:
         single = _single(error)
         if connected or isinstance(single, WorkflowError):
             raise single from single.__cause__
-        raise McpError(server.place, f"{type(single).__name__}: {single}") from error
+        raise McpError(server.place, without_keys(f"{type(single).__name__}: {single}")) from error
 
 
 def _sdk(server: McpServer) -> Any:

@@ -23,6 +23,7 @@ from workflow_reactor._errors import (
 from workflow_reactor._llm import LlmFn, Note
 from workflow_reactor._messages import AssistantMessage, Message
 from workflow_reactor._provider import LlmProvider, Profile
+from workflow_reactor._shown_url import shown_url, without_keys
 from workflow_reactor.http._exchange import Exchange, HttpReply
 from workflow_reactor.http._faults import (
     ProviderFault,
@@ -181,7 +182,7 @@ class _Session:
             return ProviderFault(kind="transient", message=str(error), status=answer.status)
 
     def _error(self, fault: ProviderFault, attempts: int) -> ProviderError:
-        where = f"{self._provider.model!r} at {_place(self._provider.base_url)}"
+        where = f"{self._provider.model!r} at {shown_url(self._provider.base_url)}"
         tries = f" after {attempts} tries" if attempts > 1 else ""
         words = f"{where} failed{tries}: {fault.message}{_advice(fault, self._provider)}"
         return _ERRORS[fault.kind](
@@ -228,16 +229,13 @@ def _transport(base_url: str) -> httpx.AsyncHTTPTransport:
         try:
             return httpx.AsyncHTTPTransport(verify=_tls(), proxy=httpx.Proxy(proxy))
         except (ValueError, ImportError, httpx.InvalidURL) as error:
+            reason = f"{type(error).__name__}: {without_keys(str(error))}"
+            if isinstance(error, httpx.InvalidURL):  # whose words quote parts of it
+                reason = "it is no URL"
             raise ProviderConfigError(
-                f"the proxy for {parts.scheme}:// in the environment can't be used: {error}"
+                f"the proxy for {parts.scheme}:// in the environment can't be used: {reason}"
             ) from None
     return httpx.AsyncHTTPTransport(verify=_tls() if parts.scheme == "https" else _no_tls())
-
-
-def _place(base_url: str) -> str:
-    """A base URL for people: without user, password and query."""
-    parts = urlsplit(base_url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _advice(fault: ProviderFault, provider: LlmProvider) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from workflow_reactor._errors import ProviderConfigError
 from workflow_reactor._provider import LlmProvider
+from workflow_reactor._shown_url import shown_url
 from workflow_reactor.http._faults import ProviderFault, fault_of_exception
 
 CONNECT_TIMEOUT_S = 15.0
@@ -40,8 +41,9 @@ class Exchange:
     def __init__(self, provider: LlmProvider, send: Send) -> None:
         try:
             self._url = httpx.URL(provider.base_url.rstrip("/") + "/chat/completions")
-        except httpx.InvalidURL as error:
-            raise ProviderConfigError(f"base_url is not valid: {error}") from None
+        except httpx.InvalidURL:  # whose words quote parts of it
+            shown = shown_url(provider.base_url)
+            raise ProviderConfigError(f"base_url {shown} is not valid") from None
         self._send = send
         self._timeout_s = provider.timeout_s
         self._max_bytes = provider.max_reply_bytes

@@ -12,6 +12,7 @@ from typing import Literal
 import httpx
 import msgspec
 
+from workflow_reactor._shown_url import shown_url
 from workflow_reactor.http._error_body import ErrorBody, read_error, read_error_body
 from workflow_reactor.http._too_long import says_never_fits, says_too_long
 
@@ -163,9 +164,10 @@ def _kind_by_words(words: str, wished_s: float | None) -> FaultKind:
 
 
 def _target(headers: Mapping[str, str]) -> str:
-    """Where a redirect leads, without the query, which may hold a token."""
-    location = headers.get("location", "").partition("?")[0][:200]
-    return f" to {location!r}; set base_url to where it leads" if location else ""
+    """Where a redirect leads, without what may be a token."""
+    location = headers.get("location", "")
+    shown = shown_url(location) if "://" in location else location.partition("?")[0]
+    return f" to {shown[:200]!r}; set base_url to where it leads" if location else ""
 
 
 def fault_of_exception(error: Exception) -> ProviderFault:

@@ -6,10 +6,10 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
-from urllib.parse import urlsplit
 
 import pydantic
 
+from workflow_reactor import HIDDEN, base_url_fault
 from workflow_register._nearest import choices, nearest
 from workflow_register.config._config import (
     DEFAULT_SCENE,
@@ -27,6 +27,8 @@ Place = tuple[str | int, ...]
 Tree = dict[str, Any]
 
 _PROVIDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+_PLAIN_WORD = re.compile(r"[a-z_]{1,30}|\d{1,4}")
 
 _adapter = pydantic.TypeAdapter(Config)
 
@@ -76,6 +78,16 @@ def _fields_at(place: Place) -> Mapping[str, dataclasses.Field[Any]]:
     return {field.name: field for field in dataclasses.fields(owner)}
 
 
+def shown_place(place: Place) -> str:
+    """A place for people. A key of the file that is no known one may be a secret: it is `…`."""
+    shown: list[str] = []
+    for depth, part in enumerate(place):
+        known, name = _fields_at(place[:depth]), str(part)
+        is_name = not known or name in known or bool(nearest(name, known))
+        shown.append(name if is_name or _PLAIN_WORD.fullmatch(name) else HIDDEN)
+    return ".".join(shown)
+
+
 def _present(tree: Tree, place: Place = ()) -> Tree:
     """Drop the known keys that have no value, as a file has them whose lines are commented out."""
     fields = _fields_at(place)
@@ -114,6 +126,8 @@ def _provider_misfits(providers: Tree) -> Iterator[Misfit]:
             continue
         provider = cast("Tree", value)
         kind = provider.get("kind", OPENAI_KIND)
+        if not isinstance(kind, str):
+            continue
         check = _endpoint_misfits if kind == OPENAI_KIND else _plugin_misfits
         for key, message in check(provider):
             yield Misfit((*place, key), message)
@@ -124,7 +138,7 @@ def _endpoint_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
     unknown = provider.keys() - _fields_at(("providers", ""))
     if base_url is None and not nearest("base_url", unknown):
         yield "base_url", "it is missing; write `base_url: https://host/v1`"
-    elif isinstance(base_url, str) and (message := _url_fault(base_url)):
+    elif isinstance(base_url, str) and (message := base_url_fault(base_url)):
         yield "base_url", message
     api_key = provider.get("api_key")
     if isinstance(api_key, str) and "$" in api_key and not REFERENCE.fullmatch(api_key):
@@ -139,21 +153,6 @@ def _plugin_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
                 f"a provider of kind {provider['kind']!r} finds its endpoint itself; "
                 f"remove {key}, or the kind",
             )
-
-
-def _url_fault(base_url: str) -> str | None:
-    try:
-        parts = urlsplit(base_url)
-        port_is_right = parts.port != 0
-    except ValueError:
-        return "should be an http(s) URL such as https://host/v1"
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not port_is_right:
-        return "should be an http(s) URL such as https://host/v1"
-    if parts.username or parts.password:
-        return "has a user or password in it; put the key into api_key instead"
-    if parts.path.rstrip("/").endswith("/chat/completions"):
-        return "should end before /chat/completions"
-    return None
 
 
 def _model_misfits(models: Tree, providers: Tree) -> Iterator[Misfit]:

@@ -7,10 +7,10 @@ one needs.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from workflow_reactor import DialectName, ForcedToolChoice, ResponseFormat
+from workflow_reactor import DialectName, ForcedToolChoice, ResponseFormat, shown_url
 
 FORBID_EXTRA: dict[str, Any] = {"extra": "forbid"}
 
@@ -114,6 +114,11 @@ class ProviderConfig:
         default_factory=ProfileOverrides,
         metadata=_about("what the endpoint can do, where the defaults are wrong"),
     )
+
+    def __repr__(self) -> str:
+        shown = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
+        shown["base_url"] = self.base_url and shown_url(self.base_url)
+        return f"ProviderConfig({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.scalarbool import ScalarBoolean
 
 from workflow_register._errors import ConfigError, ConfigFault, file_error
-from workflow_register.config._check import Misfit, Place, check_config
+from workflow_register.config._check import Misfit, Place, check_config, shown_place
 from workflow_register.config._config import Config
 
 MAX_VALUES = 20_000
@@ -90,7 +90,7 @@ def _check(path: Path, document: object) -> Config:
     else:
         misfits = {**dict(result), **misfits}
     found = [
-        ConfigFault(path, _line(document, place), ".".join(map(str, place)), message)
+        ConfigFault(path, _line(document, place), shown_place(place), message)
         for place, message in misfits.items()
     ]
     raise ConfigError(sorted(found, key=lambda fault: (fault.line or 0, fault.key)))

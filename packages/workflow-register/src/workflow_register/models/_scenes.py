@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from workflow_reactor import LlmProvider, Profile, Secret
+from workflow_reactor import LlmProvider, Profile, Secret, base_url_fault, shown_url
 from workflow_register._errors import ConfigError, ConfigFault
 from workflow_register._nearest import choices
 from workflow_register.config._config import (
@@ -109,13 +109,16 @@ def environment_config(environment: Mapping[str, str]) -> Config:
     It is empty when neither a key nor a base URL is set. The key stays a reference.
 
     Raises:
-        ConfigError: there is a base URL of another provider than OpenAI, and no model.
+        ConfigError: there is a base URL of another provider than OpenAI and no model, or the base
+            URL can't be one.
     """
     key, base_url, model = (environment.get(name, "").strip() for name in OPENAI_VARIABLES)
     if not key and not base_url:
         return Config()
+    if base_url and (fault := base_url_fault(base_url)):
+        raise ConfigError([ConfigFault(None, None, "OPENAI_BASE_URL", fault)])
     if not model and base_url.rstrip("/") not in {"", OPENAI_URL}:
-        message = f"it is not set; name a model of {base_url}: export OPENAI_MODEL=…"
+        message = f"it is not set; name a model of {shown_url(base_url)}: export OPENAI_MODEL=…"
         raise ConfigError([ConfigFault(None, None, "OPENAI_MODEL", message)])
     provider = ProviderConfig(
         base_url=base_url or OPENAI_URL, api_key="${OPENAI_API_KEY}" if key else None
