@@ -1,4 +1,5 @@
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -7,15 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from workflow_agent_react._errors import SandboxUnavailable
-from workflow_agent_react.shell._sandbox import command_environment, sandbox_fault, use_sandbox
+from workflow_agent_react._errors import SandboxUnavailable, ToolError
+from workflow_agent_react.shell._environment import command_environment
+from workflow_agent_react.shell._sandbox import SandboxFolders, sandbox_fault, use_sandbox
 from workflow_agent_react.shell._shell import Shell
 
 needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
 
 
-async def output(workspace: Path, command: str, *, readable: tuple[Path, ...] = ()) -> str:
-    shell = Shell(sandbox="require", env={}, readable=readable)
+async def output(
+    workspace: Path,
+    command: str,
+    *,
+    readable: tuple[Path, ...] = (),
+    writable: tuple[Path, ...] = (),
+) -> str:
+    folders = SandboxFolders(readable=readable, writable=writable)
+    shell = Shell(sandbox="require", env={}, folders=folders)
     return await shell.run(workspace, command, timeout_s=20)
 
 
@@ -156,6 +165,237 @@ async def test_a_virtual_environment_in_the_workspace_keeps_working(tmp_path: Pa
     text = await output(tmp_path, ".venv/bin/python -c 'import sys; print(sys.prefix)'")
 
     assert text.startswith(f"{tmp_path}/.venv\n")
+
+
+# Opens for writing, and writes nothing. What a process says of itself is its own.
+OPEN_ALL = """
+import os, stat, sys
+tried = 0
+for top in sys.argv[1:]:
+    for folder, _, names in os.walk(top):
+        for path in (os.path.join(folder, name) for name in names):
+            try:
+                if not stat.S_ISREG(os.lstat(path).st_mode):
+                    continue
+                tried += 1
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError:
+                continue
+            print("writable:", path)
+print("tried", tried)
+"""
+
+
+@needs_sandbox
+async def test_nothing_of_the_kernel_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "open_all.py").write_text(OPEN_ALL)
+
+    text = await output(tmp_path, "/usr/bin/python3 open_all.py /proc /sys")
+
+    assert "writable" not in text
+    assert int(text.split("tried ")[1].split()[0]) > 500
+
+
+@needs_sandbox
+async def test_the_kernels_settings_stay_unwritable_whatever_namespaces_a_command_makes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "open_all.py").write_text(OPEN_ALL)
+    mount = "mount -t proc proc /tmp/p; mount -t sysfs sysfs /tmp/s; mount -o remount,rw /proc"
+    script = f"mkdir -p /tmp/p /tmp/s; {mount}; /usr/bin/python3 open_all.py /proc /tmp/p /tmp/s"
+    wrapped = "".join(
+        f"unshare {how} sh -c '{script}' 2>/dev/null;"
+        for how in ("-Urm", "-Um", "-Urmpf", "-Umpfn", "-UmpfnC --mount-proc")
+    )
+
+    assert "writable" not in await output(tmp_path, wrapped)
+
+
+@needs_sandbox
+async def test_a_command_is_nobodys_root_and_writes_what_the_engine_can_read_and_change(
+    tmp_path: Path,
+) -> None:
+    text = await output(tmp_path, "id -u; id -un; grep CapEff /proc/self/status; echo x > new")
+
+    assert text.startswith("1000\nagent\nCapEff:\t0000000000000000\n")
+    state = (tmp_path / "new").stat()
+    assert (state.st_uid, state.st_gid) == (os.geteuid(), os.getegid())
+
+
+@needs_sandbox
+@pytest.mark.parametrize("place", ["outside", "in the workspace", "in a readable folder"])
+async def test_the_folder_of_uwf_is_hidden_wherever_it_is(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, shown = tmp_path / "proj", tmp_path / "shown"
+    own = {"outside": tmp_path, "in the workspace": root, "in a readable folder": shown}[place]
+    (own / "uwf").mkdir(parents=True)
+    (own / "uwf" / "workflow.yaml").write_text("sk-secret")
+    root.mkdir(exist_ok=True)
+    monkeypatch.setenv("UWF_HOME", str(own / "uwf"))
+
+    text = await output(
+        root, f"cat {own}/uwf/workflow.yaml; echo x > {own}/uwf/x; ls", readable=(shown,)
+    )
+
+    assert "sk-secret" not in text
+    assert os.listdir(own / "uwf") == ["workflow.yaml"]
+
+
+@needs_sandbox
+async def test_the_folder_of_uwf_is_no_workspace_and_a_folder_in_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("sk-secret")
+    (tmp_path / "work").mkdir()
+    monkeypatch.setenv("UWF_HOME", str(tmp_path))
+
+    with pytest.raises(ToolError, match="is the folder of uwf itself"):
+        await output(tmp_path, "true")
+    text = await output(tmp_path / "work", "echo x > f; cat f ../key; ls ..")
+    assert "sk-secret" not in text
+    assert text.startswith("x\n")
+
+
+@needs_sandbox
+@pytest.mark.parametrize("folder", ["/", "/proc", "/proc/self", "/sys/kernel", "/dev/shm"])
+async def test_a_folder_of_the_kernel_is_no_workspace(folder: str) -> None:
+    with pytest.raises(ToolError, match="can't be the workspace of a command in the sandbox"):
+        await output(Path(folder), "true")
+
+
+@needs_sandbox
+async def test_of_etc_only_what_programs_need_is_shown(tmp_path: Path) -> None:
+    text = await output(
+        tmp_path, "find /etc -maxdepth 1 -mindepth 1 -printf '%f\\n'; cat /etc/passwd"
+    )
+    shown = text.splitlines()
+
+    assert {"hosts", "passwd", "group", "ld.so.cache", "nsswitch.conf"} <= set(shown)
+    assert {"shadow", "gshadow", "ssh", "sudoers", "machine-id", "pip.conf"}.isdisjoint(shown)
+    assert "agent:x:1000:" in text
+    assert len([line for line in shown if line.count(":") == 6]) == 3  # no user of this machine
+
+
+@needs_sandbox
+async def test_of_the_root_only_programs_are_shown(tmp_path: Path) -> None:
+    text = await output(tmp_path, "ls -A / /var /var/lib 2>/dev/null; ls /root /home")
+    programs = {"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "opt", "nix", "gnu"}
+    below = {"lib", "tmp", "guix", "dpkg", "gems", "ghc", "texmf"}
+    made = {"dev", "proc", "sys", "tmp", "etc", "var", "/:", "/var:", "/var/lib:"}
+
+    assert set(text.partition("ls:")[0].split()) <= programs | below | made
+
+
+@needs_sandbox
+async def test_what_is_made_for_the_sandbox_cannot_be_written_or_filled(tmp_path: Path) -> None:
+    text = await output(
+        tmp_path,
+        "for f in / /etc /dev /sys /usr /var /etc/hosts /etc/gitconfig; do "
+        "(echo x > $f/x || echo x > $f) 2>/dev/null && echo wrote $f; done; true",
+    )
+
+    assert text.startswith("[exit code 0")
+
+
+@needs_sandbox
+async def test_folders_can_be_shown_and_made_writable(tmp_path: Path, home: Path) -> None:
+    root, cache, gone = tmp_path / "proj", home / "cache", home / "gone"
+    root.mkdir()
+    (cache / "kept").mkdir(parents=True)
+
+    text = await output(
+        root,
+        f"echo x > {cache}/new; echo x > {cache}/kept/new; cat {cache}/new; ls {home}",
+        writable=(cache, gone),
+        readable=(cache / "kept", gone),
+    )
+
+    assert "x\n" in text
+    assert (cache / "new").read_text() == "x\n"
+    assert not (cache / "kept" / "new").exists()
+
+
+@needs_sandbox
+async def test_a_home_folder_in_a_folder_that_is_shown_stays_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me, root = tmp_path / "shown" / "me", tmp_path / "proj"
+    (me / "tools").mkdir(parents=True)
+    (me / "key").write_text("sk-secret")
+    (me / "tools" / "tool").write_text("a tool\n")
+    root.mkdir()
+    monkeypatch.setenv("HOME", str(me))
+
+    script = f"cat {me}/key {me}/tools/tool; echo x > {me}/new"
+    text = await output(root, script, readable=(tmp_path / "shown", me / "tools"))
+
+    assert "sk-secret" not in text
+    assert "a tool\n" in text
+    assert not (me / "new").exists()
+
+
+@needs_sandbox
+async def test_a_socket_is_reached_where_it_is_shown_and_nowhere_else(home: Path) -> None:
+    root, shown = home / "proj", home / "shown"
+    for folder in (root, shown):
+        folder.mkdir()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as elsewhere:
+        places = [root / "s", shown / "s", home / "s", Path(elsewhere) / "s"]
+        servers = [socket.socket(socket.AF_UNIX) for _ in places]
+        for server, place in zip(servers, places, strict=True):
+            server.bind(str(place))
+            server.listen()
+        code = (
+            "import socket, sys\n"
+            "for path in sys.argv[1:]:\n"
+            "    try: socket.socket(socket.AF_UNIX).connect(path); print(path)\n"
+            "    except OSError: pass\n"
+        )
+        paths = " ".join(map(str, places))
+
+        text = await output(root, f"/usr/bin/python3 -c '{code}' {paths}", readable=(shown,))
+
+        for server in servers:
+            server.close()
+    assert text.partition("[exit")[0].splitlines() == [str(place) for place in places[:2]]
+
+
+PROGRAMS = {
+    "python": "/usr/bin/python3 -c 'import ssl, ctypes, sqlite3, zoneinfo, socket; "
+    'ssl.create_default_context(); print(socket.gethostbyname("localhost"), "fine")\'',
+    "gcc": "printf 'int puts(const char *); int main(){{puts(\"fine\");}}' > x.c; "
+    "gcc -o /tmp/x x.c && /tmp/x",
+    "node": 'node -e \'console.log(require("os").userInfo().username, "fine")\'',
+    "perl": "perl -MPOSIX -e 'print \"fine\"'",
+    "java": "java -version 2>&1 && echo fine",
+    "openssl": "openssl rand -hex 3 && echo fine",
+    "git": "git init -q x && git -C x commit -q --allow-empty -m fine && git -C x log",
+    "make": "printf 'all:\\n\\t@echo fine\\n' | make -f -",
+    "locale": "date && whoami && getent hosts localhost && echo fine",
+}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_programs_find_what_they_need(
+    tmp_path: Path, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    if program not in {"python", "locale"} and shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+
+    text = await output(tmp_path, PROGRAMS[program].replace("{{", "{").replace("}}", "}"))
+
+    assert "fine" in text, text
+    assert "[exit code 0, " in text, text
+
+
+@needs_sandbox
+async def test_what_is_written_to_standard_output_by_name_arrives(tmp_path: Path) -> None:
+    text = await output(tmp_path, "echo a > /dev/stdout; echo b > /dev/stderr; echo c > /dev/fd/1")
+
+    assert text.startswith("a\nb\nc\n[exit code 0")
 
 
 def test_without_bubblewrap_a_command_runs_and_the_words_say_how(

@@ -110,6 +110,11 @@ def limited_group(limits: Limits) -> LimitedGroup | None:
         return None
 
 
+def limits_work() -> bool:
+    """Whether limits for all processes of a command can be held here."""
+    return bool(group_parents())
+
+
 @cache
 def group_parents() -> tuple[GroupParent, ...]:
     """Where groups with both limits can be made and joined; nothing if they can't."""

@@ -22,7 +22,7 @@ from anyio import move_on_after, to_thread
 from anyio.abc import ByteReceiveStream, Process
 
 from workflow_protocol import WorkflowError
-from workflow_util_agent._cgroups import Hit, LimitedGroup, Limits, limited_group
+from workflow_util_agent._cgroups import Hit, LimitedGroup, Limits, limited_group, limits_work
 from workflow_util_agent._family import kill_family
 from workflow_util_agent._output import ShortenedOutput
 
@@ -33,6 +33,7 @@ __all__ = [
     "ProcessNotStarted",
     "ShortenedOutput",
     "ending",
+    "limits_work",
     "run_command",
 ]
 

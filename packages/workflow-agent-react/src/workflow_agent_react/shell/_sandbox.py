@@ -1,46 +1,79 @@
-"""What a shell command may see and touch: its environment, and a bubblewrap sandbox around it."""
+"""A bubblewrap sandbox around a command: what it may see and touch."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from workflow_agent_react._errors import SandboxUnavailable
+import msgspec
+
+from workflow_agent_react._errors import SandboxUnavailable, ToolError
+from workflow_agent_react.git._places import (
+    GitPlaces,
+    enclosing_repository,
+    find_git_places,
+    nested_repositories,
+)
+from workflow_agent_react.git._settings import git_settings
+from workflow_agent_react.shell._machine import machine
+from workflow_agent_react.shell._mounts import Mounts
 
 SandboxMode = Literal["auto", "off", "require"]
 
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "TZ")
-_FIXED = {
-    "LANG": "C.UTF-8",
-    "LC_ALL": "C.UTF-8",
-    "TERM": "dumb",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-}
-_HIDDEN_FOLDERS = (
-    *("/root", "/home"),
-    *("/run", "/tmp", "/var/tmp"),  # sockets of other programs work without a network
-    *("/etc/ssh", "/etc/ssl/private", "/var/backups"),  # readable where the engine runs as root
-)
-_HIDDEN_FILES = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")
+_ISOLATED = [
+    "--unshare-all",
+    "--die-with-parent",
+    "--new-session",
+    *("--cap-drop", "ALL"),
+]
+_USER = ["--uid", "1000", "--gid", "1000"]  # of `etc/passwd`; not root, also where the engine is
+_TRIED_BYTES = 1 << 20
+_KERNELS = ("/dev", "/proc", "/sys")
+_NOBODYS = ("/", "/etc", "/home", "/root", "/run", "/tmp", "/usr", "/var")
+
+# `checkout -b` would fail where it can't write to the configuration what the branch follows.
+_GIT_CONFIG = """\
+[user]
+\tname = {name}
+\temail = {email}
+[safe]
+\tdirectory = *
+[branch]
+\tautoSetupMerge = false
+"""
+DEFAULT_NAME, DEFAULT_EMAIL = "agent", "agent@localhost"
 
 
-def command_environment(extra: Mapping[str, str], *, sandboxed: bool) -> dict[str, str]:
-    """The whole environment of a command: a fixed few, and what the caller adds by name.
+class SandboxFolders(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sandbox shows beside the workspace and this machine's programs."""
 
-    Nothing else is inherited, so no key, token or password of the engine is in it.
-    """
-    env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    env.setdefault("PATH", os.defpath)
-    env.setdefault("HOME", "/")
-    if sandboxed:
-        env["HOME"] = "/tmp"  # the home folder is hidden; programs want one to write to
-    return {**env, **_FIXED, **extra}
+    readable: Sequence[Path] = ()
+    writable: Sequence[Path] = ()
+
+
+class SandboxedCommand:
+    """A command line with a sandbox around it. Close it when the command has ended."""
+
+    def __init__(
+        self, words: list[str], fds: list[int], *, root: str, absent: Sequence[str]
+    ) -> None:
+        self.words = words
+        self.fds = fds
+        """The descriptors that the command line names."""
+        self._root = root
+        self._absent = absent
+
+    def close(self) -> list[str]:
+        """Close the descriptors; which files of git the command had made, that are removed."""
+        for fd in self.fds:
+            os.close(fd)
+        return [os.path.relpath(path, self._root) for path in self._absent if _removed(path)]
 
 
 def use_sandbox(mode: SandboxMode) -> tuple[bool, str]:
@@ -62,47 +95,186 @@ def use_sandbox(mode: SandboxMode) -> tuple[bool, str]:
 @cache
 def sandbox_fault() -> str:
     """Why there is no sandbox in this process; empty when there is one. Tried once."""
-    if shutil.which("bwrap") is None:
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
         return "bwrap is not installed"
-    command = sandbox_command(Path("/usr"), ["true"], readable=())
-    try:
-        tried = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "bwrap does not work here"
-    return "" if tried.returncode == 0 else "bwrap does not work here"
+    return "" if _options(bwrap) is not None else "bwrap does not work here"
 
 
-def sandbox_command(
-    workspace: Path, command: Sequence[str], *, readable: Sequence[Path]
-) -> list[str]:
+@cache
+def _options(bwrap: str) -> tuple[list[str], bool] | None:
+    """Options that work here for the user, and whether `--size` does; nothing if none do.
+
+    Without user namespaces only root has a sandbox, and stays root in it. `--size` came with
+    bubblewrap 0.7.
+    """
+    for user in (_USER, []):
+        for sized in (True, False):
+            with tempfile.TemporaryDirectory() as folder:
+                start = [bwrap, *_ISOLATED, *user]
+                size = _TRIED_BYTES if sized else 0
+                command = _command(start, Path(folder), ["true"], SandboxFolders(), size)
+                try:
+                    tried = subprocess.run(
+                        command.words,
+                        stdin=subprocess.DEVNULL,
+                        capture_output=True,
+                        timeout=10,
+                        pass_fds=command.fds,
+                        check=False,
+                    )
+                except (OSError, subprocess.TimeoutExpired):
+                    continue
+                finally:
+                    command.close()
+                if tried.returncode == 0:
+                    return user, sized
+    return None
+
+
+def sandboxed(
+    workspace: Path, command: Sequence[str], folders: SandboxFolders, *, max_tmp_bytes: int
+) -> SandboxedCommand:
     """The command in a sandbox: the workspace is all that it can write to.
 
-    No network (loopback neither), own processes, a private `/tmp`; home folders, sockets under
-    `/run` and the password files are hidden. Everything else can be read. The workspace keeps
-    its path, also when it lies in a hidden folder.
+    No network (loopback neither), own processes, a private `/tmp`; of the machine the programs and
+    what they need. The workspace keeps its path.
 
-    Args:
-        readable: folders to show, read only, that would be hidden.
+    Raises:
+        ToolError: the workspace can't be one in a sandbox.
     """
-    home = os.path.realpath(os.environ.get("HOME", "/root"))
-    hidden = [*_HIDDEN_FOLDERS, *([] if home == "/" else [home])]
-    real = os.path.realpath(workspace)
-    args = [
-        shutil.which("bwrap") or "bwrap",
-        "--unshare-all",
-        "--die-with-parent",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
-    ]
-    args += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for folder in dict.fromkeys(folder for folder in hidden if os.path.isdir(folder)):
-        args += ["--tmpfs", os.path.realpath(folder)]
-    for file in _HIDDEN_FILES:
-        if os.path.exists(file):
-            args += ["--ro-bind", "/dev/null", file]
-    for folder in readable:
-        args += ["--ro-bind", os.path.realpath(folder), os.path.realpath(folder)]
-    return [*args, "--bind", real, real, "--chdir", real, "--", *command]
+    bwrap = shutil.which("bwrap") or "bwrap"
+    options = _options(bwrap)
+    assert options is not None  # `use_sandbox` has asked
+    user, sized = options
+    size = max_tmp_bytes if sized else 0
+    return _command([bwrap, *_ISOLATED, *user], workspace, command, folders, size)
+
+
+def _command(
+    start: list[str],
+    workspace: Path,
+    command: Sequence[str],
+    folders: SandboxFolders,
+    tmp_bytes: int,
+) -> SandboxedCommand:
+    root = os.path.realpath(workspace)
+    mounts = machine().copy()
+    size = ["--size", str(tmp_bytes)] if tmp_bytes else []
+    mounts.put("/dev", "--dev", "/dev")
+    mounts.put("/dev/shm", *size, "--tmpfs", "/dev/shm")
+    mounts.put("/proc", "--proc", "/proc")
+    mounts.put("/tmp", *size, "--tmpfs", "/tmp")
+    mounts.put("/var/tmp", "--symlink", "/tmp", "/var/tmp")
+    git = _bind_folders(mounts, root, folders)
+    hidden = _hide(mounts, root)
+    words, fds = mounts.open()
+    if "/etc" not in mounts:
+        fds.append(_git_config(root))
+        words += ["--file", str(fds[-1]), "/etc/gitconfig"]
+    for path in ("/dev", "/proc", "/", *hidden):
+        words += ["--remount-ro", path]
+    line = [*start, *words, "--chdir", root, "--", *command]
+    return SandboxedCommand(line, fds, root=root, absent=git.absent)
+
+
+def _bind_folders(mounts: Mounts, root: str, folders: SandboxFolders) -> GitPlaces:
+    """Show the workspace and what was asked for, outer folders first; keep git's files from it."""
+    _must_be_a_folder_for_work(root)
+    ways = {os.path.realpath(path): False for path in folders.readable if path.exists()}
+    outer = enclosing_repository(root)
+    if outer is not None and _may_be_shown(outer):
+        ways.setdefault(outer, False)
+    ways |= {os.path.realpath(path): True for path in folders.writable if path.exists()}
+    ways[root] = True
+    for path in sorted(ways, key=lambda path: path.split("/")):
+        mounts.bind(path, writable=ways[path])
+    git = GitPlaces()
+    for path in (path for path, writable in ways.items() if writable):
+        for top in (path, *nested_repositories(path)):
+            find_git_places(top, path, git)
+    for path in git.writable:
+        mounts.put(path, "--bind", path, path)
+    for path in (path for path in git.readable if not mounts.shows(path)):
+        mounts.put(path, "--ro-bind", path, path)
+    for path in (*git.read_only, *git_settings(root).files):
+        _hold(mounts, path)
+    return git
+
+
+def _must_be_a_folder_for_work(root: str) -> None:
+    if root == "/" or any(f"{root}/".startswith(f"{kernels}/") for kernels in _KERNELS):
+        raise ToolError(f"{root!r} can't be the workspace of a command in the sandbox")
+
+
+def _may_be_shown(folder: str) -> bool:
+    """Whether a folder around the workspace is a project, and nobody's home."""
+    homes = (os.path.realpath(os.environ.get("HOME", "/root")), *_NOBODYS)
+    return not any(f"{home}/".startswith(f"{folder.rstrip('/')}/") for home in homes)
+
+
+def _hold(mounts: Mounts, path: str) -> None:
+    """Make a path unwritable, and keep the folders that it is in from being renamed."""
+    above = mounts.nearest(path)
+    if above is None or not mounts.is_writable(above):
+        return
+    mounts.put(path, "--ro-bind", path, path)
+    for folder in map(str, Path(path).parents):
+        if folder == above:
+            return
+        mounts.put(folder, "--bind", folder, folder)
+
+
+def _hide(mounts: Mounts, root: str) -> list[str]:
+    """Hide home folders in what is shown, and the engine's own, which has keys and conversations.
+
+    Returns:
+        The empty folders that stand for them.
+    """
+    home = os.path.realpath(os.path.expanduser("~"))
+    own = os.path.realpath(os.path.expanduser(os.environ.get("UWF_HOME") or "~/.uwf"))
+    if root == own:
+        raise ToolError(
+            f"the workspace {root!r} is the folder of uwf itself, with its keys and conversations; "
+            "commands run in another one"
+        )
+    hidden = [own] if os.path.isdir(own) and mounts.shows(own) else []
+    is_asked_for = home in mounts or root == home or home.startswith(f"{root}/")
+    if home != "/" and not is_asked_for and mounts.shows(home):
+        hidden.append(home)
+    for path in hidden:
+        mounts.put(path, "--tmpfs", path)
+    return hidden
+
+
+def _git_config(root: str) -> int:
+    """A file with what git has to know beside the repository's own configuration."""
+    settings = git_settings(root)
+    text = _GIT_CONFIG.format(
+        name=_quoted(settings.name or DEFAULT_NAME), email=_quoted(settings.email or DEFAULT_EMAIL)
+    )
+    fd = os.memfd_create("gitconfig", os.MFD_CLOEXEC)
+    os.write(fd, os.fsencode(text))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
+
+
+def _removed(path: str) -> bool:
+    """Remove what a command made, unless the way to it leads elsewhere now."""
+    if not os.path.lexists(path) or os.path.realpath(os.path.dirname(path)) != os.path.dirname(
+        path
+    ):
+        return False
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    except OSError:
+        return False
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -11,13 +12,16 @@ import msgspec
 from anyio import to_thread
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react.shell._environment import command_environment
+from workflow_agent_react.shell._limits import CommandLimits
 from workflow_agent_react.shell._sandbox import (
+    SandboxedCommand,
+    SandboxFolders,
     SandboxMode,
-    command_environment,
-    sandbox_command,
+    sandboxed,
     use_sandbox,
 )
-from workflow_util_agent.process import ProcessNotStarted, ending, run_command
+from workflow_util_agent.process import CommandResult, ProcessNotStarted, ending, run_command
 
 DEFAULT_TIMEOUT_S = 60
 MAX_TIMEOUT_S = 600
@@ -37,7 +41,8 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
 
     sandbox: SandboxMode = "auto"
     env: Mapping[str, str]
-    readable: Sequence[Path] = ()
+    folders: SandboxFolders = SandboxFolders()
+    limits: CommandLimits = CommandLimits()
     max_output_bytes: int = 64 * 1024
 
     async def run(self, workspace: Path, command: str, *, timeout_s: float) -> str:
@@ -52,26 +57,58 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         _must_be_usable(command)
         if not await anyio.Path(workspace).is_dir():
             raise ToolError("the workspace folder doesn't exist")
-        sandboxed, words = await to_thread.run_sync(use_sandbox, self.sandbox)
-        line = ["/bin/sh", "-c", command]
-        if sandboxed:
-            inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
-            line = sandbox_command(workspace, inside, readable=self.readable)
+        in_sandbox, words = await to_thread.run_sync(use_sandbox, self.sandbox)
+        line = self.limits.around(["/bin/sh", "-c", command], in_sandbox=in_sandbox)
         try:
-            ran = await run_command(
-                line,
-                cwd=workspace,
-                env=command_environment(self.env, sandboxed=sandboxed),
-                timeout_s=timeout_s,
-                max_output_bytes=self.max_output_bytes,
-                adopt=not sandboxed,
-            )
+            if in_sandbox:
+                ran, made = await self._run_in_sandbox(workspace, line, timeout_s=timeout_s)
+            else:
+                ran, made = await self._run(workspace, line, None, timeout_s=timeout_s), []
         except ProcessNotStarted as error:
             raise ToolError(str(error)) from error
+        notes = [*self.limits.told(ran, in_sandbox=in_sandbox), *map(_removed, made)]
+        output = ran.output + "".join(f"[{note}]\n" for note in notes)
         if ran.exit_code is None:
             took = f"stopped: it took longer than {timeout_s:g} s"
-            raise ToolError(f"{ran.output}[{took}; {words}. Raise timeout_s or do less at once]")
-        return f"{ran.output}[{ending(ran.exit_code)}, {_seconds(ran.wall_s)}, {words}]"
+            raise ToolError(f"{output}[{took}; {words}. Raise timeout_s or do less at once]")
+        return f"{output}[{ending(ran.exit_code)}, {_seconds(ran.wall_s)}, {words}]"
+
+    async def _run_in_sandbox(
+        self, workspace: Path, line: Sequence[str], *, timeout_s: float
+    ) -> tuple[CommandResult, list[str]]:
+        inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
+        wrap = partial(sandboxed, max_tmp_bytes=self.limits.max_tmp_bytes)
+        command = await to_thread.run_sync(wrap, workspace, inside, self.folders)
+        made: list[str] = []
+        try:
+            ran = await self._run(workspace, command.words, command, timeout_s=timeout_s)
+        finally:
+            with anyio.CancelScope(shield=True):
+                made = await to_thread.run_sync(command.close)
+        return ran, made
+
+    async def _run(
+        self,
+        workspace: Path,
+        line: Sequence[str],
+        command: SandboxedCommand | None,
+        *,
+        timeout_s: float,
+    ) -> CommandResult:
+        return await run_command(
+            line,
+            cwd=workspace,
+            env=command_environment(self.env, sandboxed=command is not None),
+            timeout_s=timeout_s,
+            max_output_bytes=self.max_output_bytes,
+            adopt=command is None,
+            limits=self.limits.of_all(),
+            pass_fds=command.fds if command is not None else (),
+        )
+
+
+def _removed(path: str) -> str:
+    return f"removed {path}: git would take what it runs from there"
 
 
 def _must_be_usable(command: str) -> None:

@@ -19,6 +19,10 @@ def workspace_tools(
     sandbox: SandboxMode = "auto",
     env: Mapping[str, str] | None = None,
     readable: Sequence[Path] = (),
+    writable: Sequence[Path] = (),
+    max_processes: int = 1024,
+    max_memory_bytes: int | None = None,
+    max_tmp_bytes: int = 1 << 30,
     max_output_bytes: int = 64 * 1024,
 ) -> Toolset:
     """Tools that work in the workspace of the thread that calls them, and nowhere else.
@@ -34,13 +38,18 @@ def workspace_tools(
         env: variables for commands, beside the few that they always get. Nothing else is passed
             on, so a key that is named here is the only one they see.
         readable: folders that the sandbox would hide, such as a home folder's tools.
+        writable: folders beside the workspace that commands in the sandbox can write to.
+        max_processes: how many processes and threads a command may have at a time.
+        max_memory_bytes: what they may hold together; half of this machine's memory if not given.
+        max_tmp_bytes: what `/tmp` and `/dev/shm` in the sandbox each may hold; it is memory, too.
         max_output_bytes: what is kept of a command's output, half of it from the end.
 
     Raises:
         SandboxUnavailable: `sandbox="require"`, and it doesn't work here.
     """
     # Here, because they and what they need are a tenth of this package's import time.
-    from workflow_agent_react.shell._sandbox import use_sandbox
+    from workflow_agent_react.shell._limits import CommandLimits
+    from workflow_agent_react.shell._sandbox import SandboxFolders, use_sandbox
     from workflow_agent_react.shell._shell import Shell
     from workflow_agent_react.tools import _workspace_functions as functions
 
@@ -52,7 +61,12 @@ def workspace_tools(
         made = Shell(
             sandbox=sandbox,
             env=dict(env or {}),
-            readable=tuple(readable),
+            folders=SandboxFolders(readable=tuple(readable), writable=tuple(writable)),
+            limits=CommandLimits(
+                max_processes=max_processes,
+                max_memory_bytes=max_memory_bytes or 0,
+                max_tmp_bytes=max_tmp_bytes,
+            ),
             max_output_bytes=max_output_bytes,
         )
         toolsets.append(functions.shell_tool(made))

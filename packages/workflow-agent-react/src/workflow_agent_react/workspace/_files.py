@@ -7,8 +7,10 @@ import secrets
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react.workspace._git_files import must_not_steer_git
 from workflow_agent_react.workspace._patch import Edit, apply_edits, encoding_of
 from workflow_agent_react.workspace._paths import told_to_the_model
 from workflow_agent_react.workspace._workspace import NotRegular, Place, Workspace
@@ -57,7 +59,11 @@ def write_file(workspace: Workspace, path: str, content: str) -> str:
         raise ToolError(f"the content can't be written as UTF-8: {error.reason}") from None
     _must_fit(len(data), path)
     shown = workspace.relative(path)
-    with told_to_the_model(workspace, path), workspace.place(path, make_folders=True) as place:
+    check = partial(must_not_steer_git, workspace, path)
+    with (
+        told_to_the_model(workspace, path),
+        workspace.place(path, make_folders=True, check=check) as place,
+    ):
         before = _state(place)
         _replace(place, data, before)
     was = "new file" if before is None else f"it had {_count(before.st_size, 'byte')}"
@@ -71,7 +77,8 @@ def patch_file(workspace: Workspace, path: str, edits: Sequence[Edit]) -> str:
         ToolError: an edit doesn't fit, or the file can't be read or written. Nothing changed.
     """
     shown = workspace.relative(path)
-    with told_to_the_model(workspace, path), workspace.place(path) as place:
+    check = partial(must_not_steer_git, workspace, path)
+    with told_to_the_model(workspace, path), workspace.place(path, check=check) as place:
         data, before = place.read(max_bytes=MAX_FILE_BYTES)
         _must_fit(len(data), path)
         decode(data, path)

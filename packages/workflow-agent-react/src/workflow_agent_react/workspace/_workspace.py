@@ -15,7 +15,7 @@ import os
 import stat
 import sys
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -112,17 +112,25 @@ class Workspace:
         return _read(fd, path, max_bytes)[0]
 
     @contextmanager
-    def place(self, path: str, *, make_folders: bool = False) -> Generator[Place]:
+    def place(
+        self,
+        path: str,
+        *,
+        make_folders: bool = False,
+        check: Callable[[Sequence[str]], None] = lambda names: None,
+    ) -> Generator[Place]:
         """Where the file of this path is, or would be, with all links followed.
 
         Args:
             make_folders: make the folders that are missing on the way.
+            check: is called with the names from the workspace to each part of the path, before it
+                is opened or made; what it raises goes to the caller.
 
         Raises:
             IsADirectoryError: the path names the workspace itself.
         """
         with ExitStack() as folders:
-            place = self._walk(path, folders, make_folders=make_folders)
+            place = self._walk(path, folders, make_folders=make_folders, check=check)
             if place.name == ".":
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
             yield place
@@ -147,9 +155,17 @@ class Workspace:
                         raise
         raise OSError(errno.EAGAIN, "it keeps changing", path)
 
-    def _walk(self, path: str, folders: ExitStack, *, make_folders: bool = False) -> Place:
+    def _walk(
+        self,
+        path: str,
+        folders: ExitStack,
+        *,
+        make_folders: bool = False,
+        check: Callable[[Sequence[str]], None] = lambda names: None,
+    ) -> Place:
         pending = deque(self._parts_inside(path, path))
         inner: list[int] = []
+        names: list[str] = []
         links = 0
         while pending:
             part = pending.popleft()
@@ -160,11 +176,13 @@ class Workspace:
                 if not inner:
                     raise OutsideWorkspace(path)
                 inner.pop()  # closed with the others at the end
+                names.pop()
                 continue
             target = _link_target(here, part)
-            if target is None and not pending:
-                return Place(here, part)
             if target is None:
+                check([*names, part])
+                if not pending:
+                    return Place(here, part)
                 try:
                     fd = _enter(here, part, make=make_folders)
                 except OSError as error:
@@ -175,10 +193,12 @@ class Workspace:
                 else:
                     folders.callback(os.close, fd)
                     inner.append(fd)
+                    names.append(part)
             else:
                 links += 1
                 if target.startswith("/"):
                     inner.clear()
+                    names.clear()
                 pending.extendleft(reversed(self._parts_inside(target, path)))
             if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

@@ -1,0 +1,1 @@
+"""Git's own files in a workspace: where they are, and which of them make git run programs."""
