@@ -58,7 +58,7 @@ async def test_every_command_speaks_json(uwf: Cli, entry: Path) -> None:
             "ThreadEnded",
         ]  # fmt: skip
         (thread,) = (await uwf("show", "--json", "--turns")).lines
-        assert thread["thread"] == events[0]["thread_id"]
+        assert thread["thread"] == events[0]["thread"]
         assert thread["steps"][0]["value"] == "Salut"
         assert thread["steps"][0]["turn"][0]["key"] == "llm/0"
         (row,) = (await uwf("thread", "list", "--json")).lines

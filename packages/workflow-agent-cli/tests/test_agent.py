@@ -77,9 +77,9 @@ async def test_it_works_in_the_workspace_and_says_what_it_does(tmp_path: Path) -
     assert isinstance(ctx.journal, Notes)
     *events, replied = ctx.journal.events
     assert events == [
-        RoundStarted(round=0, max_rounds=1),
-        ToolStarted(name="Bash", arguments='{"command": "make it"}'),
-        ToolFinished(name="Bash", ok=True, summary='"ok"'),
+        RoundStarted(key="run/0", round=0, max_rounds=1),
+        ToolStarted(name="Bash", arguments='{"command": "make it"}', call_id="t1"),
+        ToolFinished(name="Bash", ok=True, summary='"ok"', call_id="t1"),
     ]
     usage = Usage(input_tokens=100, cached_tokens=40, output_tokens=10, calls=1, cost_micros=12300)
     assert isinstance(replied, ModelReplied)

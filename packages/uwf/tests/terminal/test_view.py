@@ -8,6 +8,8 @@ from pathlib import Path
 
 import anyio
 
+from uwf.terminal._view import Progress
+from workflow_protocol import ToolFinished, ToolStarted
 from workflow_reactor.testing import call
 
 from ..cli import Cli, example
@@ -40,3 +42,24 @@ async def test_events_go_to_standard_output_also_beside_a_terminal(uwf: Cli) -> 
     assert events == ["ThreadStarted", "RoleStarted", "RoleFinished", "ThreadEnded"]
     assert "completed (0)" in drawn
     assert "RoleFinished" not in drawn
+
+
+def test_each_of_several_calls_at_once_is_shown_with_its_own_arguments() -> None:
+    progress = Progress()
+    for key, path in [("tool/0/0", "a"), ("tool/0/1", "b")]:
+        arguments = json.dumps({"path": path})
+        progress.line(ToolStarted(thread="t", key=key, name="read_file", arguments=arguments))
+
+    ended = [
+        progress.line(ToolFinished(thread="t", key="tool/0/0", name="read_file", ok=True)),
+        progress.line(
+            ToolFinished(
+                thread="t", key="tool/0/1", name="read_file", ok=False, summary="there is no 'b'"
+            )
+        ),
+    ]
+
+    assert ended == [
+        '  ✓ read_file {"path": "a"}',
+        '  ✗ read_file: there is no \'b\'  {"path": "b"}',
+    ]

@@ -79,7 +79,7 @@ async def _attempt(
         )
         return await run_agent(order, note=journal.note, on_session=on_session)
 
-    await journal.note(RoundStarted(round=attempt, max_rounds=attempt + 1))
+    await journal.note(RoundStarted(key=f"run/{attempt}", round=attempt, max_rounds=attempt + 1))
     started_s = time.monotonic()
     run = await journal.run(
         f"run/{attempt}",
@@ -97,7 +97,14 @@ async def _attempt(
         await _session(ctx, attempt)
     elapsed_ms = int((time.monotonic() - started_s) * 1000)
     await journal.note(
-        ModelReplied(round=attempt, usage=run.usage, text=run.text[:200], elapsed_ms=elapsed_ms)
+        ModelReplied(
+            key=f"run/{attempt}",
+            round=attempt,
+            model=settings.priced_as,
+            usage=run.usage,
+            text=run.text[:200],
+            elapsed_ms=elapsed_ms,
+        )
     )
     return run
 

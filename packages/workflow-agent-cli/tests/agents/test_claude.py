@@ -31,8 +31,10 @@ def test_work_that_was_done() -> None:
         ),
     )
     assert events == [
-        ToolStarted(name="Bash", arguments='{"command":"echo made > made.txt"}'),
-        ToolFinished(name="Bash", ok=True, summary='"(Bash completed with no output)"'),
+        ToolStarted(name="Bash", arguments='{"command":"echo made > made.txt"}', call_id="toolu_1"),
+        ToolFinished(
+            name="Bash", ok=True, summary='"(Bash completed with no output)"', call_id="toolu_1"
+        ),
     ]
 
 

@@ -34,8 +34,8 @@ def test_work_that_was_done() -> None:
     )
     command = '{"command":"/bin/bash -lc \'echo made > made.txt\'"}'
     assert events == [
-        ToolStarted(name="shell", arguments=command),
-        ToolFinished(name="shell", ok=True),
+        ToolStarted(name="shell", arguments=command, call_id="item_1"),
+        ToolFinished(name="shell", ok=True, call_id="item_1"),
     ]
 
 

@@ -29,8 +29,8 @@ def test_work_that_was_done() -> None:
     )
     arguments = '{"command":"echo made > made.txt","description":"run it"}'
     assert events == [
-        ToolStarted(name="bash", arguments=arguments),
-        ToolFinished(name="bash", ok=True, summary="(no output)"),
+        ToolStarted(name="bash", arguments=arguments, call_id="call_1"),
+        ToolFinished(name="bash", ok=True, summary="(no output)", call_id="call_1"),
     ]
 
 

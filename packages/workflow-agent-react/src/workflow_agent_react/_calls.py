@@ -61,7 +61,7 @@ class CallRunner(Generic[T]):
             for call, outcome in zip(group, outcomes, strict=True):
                 match outcome:
                     case Resolved():
-                        await self._skip(calls[start + 1 :])
+                        await self._skip(calls[start + 1 :], round, start + 1)
                         return results, outcome
                     case ToolResult():
                         self.invoker.remember(call, outcome)
@@ -169,8 +169,14 @@ class CallRunner(Generic[T]):
                 # A guard may need the history of the calls that wait. It is asked again before
                 # this one runs, and only then its failure ends the role.
 
-    async def _skip(self, calls: Sequence[ToolCall]) -> None:
-        for call in calls:
+    async def _skip(self, calls: Sequence[ToolCall], round: int, start: int) -> None:
+        for index, call in enumerate(calls, start=start):
             await self.invoker.ctx.journal.note(
-                ToolFinished(name=call.name, ok=False, summary="skipped: the role had resolved")
+                ToolFinished(
+                    key=f"tool/{round}/{index}",
+                    name=call.name,
+                    ok=False,
+                    summary="skipped: the role had resolved",
+                    call_id=call.id,
+                )
             )

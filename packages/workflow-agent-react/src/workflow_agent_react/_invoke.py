@@ -75,7 +75,10 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(verdict, Suspended):
             return verdict
         journal = self.ctx.journal
-        await journal.note(ToolStarted(name=call.name, arguments=call.arguments))
+        key = f"tool/{place}"
+        await journal.note(
+            ToolStarted(key=key, name=call.name, arguments=call.arguments, call_id=call.id)
+        )
         started = time.monotonic()
         try:
             result = await self._result(call, place, verdict)
@@ -84,7 +87,14 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         elapsed_ms = int((time.monotonic() - started) * 1000)
         summary = result.text[:200]
         await journal.note(
-            ToolFinished(name=call.name, ok=result.ok, summary=summary, elapsed_ms=elapsed_ms)
+            ToolFinished(
+                key=key,
+                name=call.name,
+                ok=result.ok,
+                summary=summary,
+                elapsed_ms=elapsed_ms,
+                call_id=call.id,
+            )
         )
         return result
 

@@ -606,7 +606,7 @@ async def test_observers_tell_a_child_by_its_depth(store: SqliteStore) -> None:
     await Engine(store, observer=heard.append).start(parent, "p")
 
     assert [
-        (type(event), event.depth)
+        (type(event), len(event.parents))
         for event in heard
         if isinstance(event, ThreadStarted | ThreadEnded)
     ] == [(ThreadStarted, 0), (ThreadStarted, 1), (ThreadEnded, 1), (ThreadEnded, 0)]

@@ -175,7 +175,7 @@ async def test_observers_hear_what_happens_and_their_faults_stop_nothing(
         ThreadStarted, RoleStarted, RoleFinished, RoleStarted, RoleFinished, ThreadEnded,
     ]  # fmt: skip
     assert isinstance(heard[-1], ThreadEnded)
-    assert (heard[-1].thread_id, heard[-1].state) == (result.thread_id, "completed")
+    assert (heard[-1].thread, heard[-1].state) == (result.thread_id, "completed")
 
 
 async def test_usage_and_the_agents_own_words_become_part_of_the_step(store: SqliteStore) -> None:

@@ -13,6 +13,7 @@ from workflow_protocol._errors import (
 )
 from workflow_protocol._events import (
     Event,
+    ModelFailed,
     ModelReplied,
     Replied,
     Resolved,
@@ -88,6 +89,7 @@ __all__ = [
     "JsonObject",
     "LastingJournal",
     "Metered",
+    "ModelFailed",
     "ModelReplied",
     "OutcomeUnknown",
     "Question",

@@ -1,6 +1,8 @@
 """What observers are told while a thread runs: a progress line, a trace, a live view.
 
-Adapters make these through `Journal.note`; the engine adds which thread, step and role it was.
+Adapters make these through `Journal.note`, and name the journal's key of what they tell of. The
+engine adds the rest of the address: which thread, below which others, which step and role, and
+whether it was told before.
 """
 
 from __future__ import annotations
@@ -17,25 +19,38 @@ T = TypeVar("T")
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
     """Each class below repeats `frozen`, which type checkers do not inherit."""
 
+    thread: str = ""
+    """The thread's id. This and the next four fields are the engine's."""
+    parents: tuple[str, ...] = ()
+    """The threads above it, topmost first; none for a thread that a person started."""
+    role: str = ""
+    """The role at work; empty where none is."""
+    step: int = 0
+    """The step at work, counted from 0."""
+    recorded: bool = False
+    """It happened in an earlier run, and is told again because a resumed turn comes by it."""
+    key: str = ""
+    """The journal's key of the model call or tool call, such as `llm/3` or `tool/3/0`: it begins
+    and ends under this key, and no other call of the turn has it."""
+
 
 class ThreadStarted(_Event, frozen=True):
-    """A thread began or went on. Its child threads' events come between this and its end."""
+    """A thread began or, if `recorded`, went on. Its child threads' events come before its end."""
 
-    thread_id: str
     prompt: str
-    depth: int = 0
-    """0 for the thread that a person started, n + 1 for its children."""
+    workflow: str = ""
+    """The name that it was started under."""
 
 
 class RoleStarted(_Event, frozen=True):
-    """A role's turn began; `step` counts from 0."""
-
-    role: str
-    step: int
+    """The turn of `role` began, or goes on if `recorded`."""
 
 
 class RoundStarted(_Event, frozen=True):
-    """A model is being asked. `round` counts from 0 within the turn."""
+    """A model is being asked; `ModelReplied` or `ModelFailed` follows under the same key.
+
+    `round` counts from 0 within the turn.
+    """
 
     round: int
     max_rounds: int
@@ -49,13 +64,33 @@ class ModelReplied(_Event, frozen=True):
     text: str = ""
     """The beginning of what the model said beside its calls."""
     elapsed_ms: int = 0
+    model: str = ""
+    """The name that was asked for."""
+    finish: str = ""
+    """Why the reply ended: `stop`, `tool_calls`, `length`, …"""
+
+
+class ModelFailed(_Event, frozen=True):
+    """A model could not be asked, after all retries. The turn ends, unless the role catches it."""
+
+    round: int
+    error: str
+    """The type of the exception."""
+    message: str
+    """The beginning of what it says."""
+    elapsed_ms: int = 0
 
 
 class ToolStarted(_Event, frozen=True):
-    """A tool call is about to run. `arguments` is JSON."""
+    """A tool call is about to run; `ToolFinished` follows under the same key. `arguments` is JSON.
+
+    What an agent of the command line calls has no key of its own, but a `call_id`.
+    """
 
     name: str
     arguments: str
+    call_id: str = ""
+    """The model's id for the call."""
 
 
 class ToolFinished(_Event, frozen=True):
@@ -65,6 +100,7 @@ class ToolFinished(_Event, frozen=True):
     ok: bool
     summary: str = ""
     elapsed_ms: int = 0
+    call_id: str = ""
 
 
 class Retrying(_Event, frozen=True):
@@ -92,10 +128,8 @@ class Resolved(_Event, Generic[T], frozen=True):
 
 
 class RoleFinished(_Event, frozen=True):
-    """A step was committed. `value` is the role's value as JSON."""
+    """A step of `role` was committed. `value` is the role's value as JSON."""
 
-    role: str
-    step: int
     value: str
     usage: Usage
     elapsed_ms: int = 0
@@ -104,12 +138,9 @@ class RoleFinished(_Event, frozen=True):
 class ThreadEnded(_Event, frozen=True):
     """A run of a thread ended; see the states of the engine."""
 
-    thread_id: str
     state: str
     return_code: int
     summary: str
-    depth: int = 0
-    """As in `ThreadStarted`."""
 
 
 Event = (
@@ -117,6 +148,7 @@ Event = (
     | RoleStarted
     | RoundStarted
     | ModelReplied
+    | ModelFailed
     | ToolStarted
     | ToolFinished
     | Retrying

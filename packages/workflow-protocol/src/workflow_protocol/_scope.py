@@ -34,6 +34,8 @@ class ScopedJournal(msgspec.Struct, frozen=True):
 
     async def note(self, event: Event) -> None:
         """See `Journal.note`."""
+        if event.key:
+            event = msgspec.structs.replace(event, key=f"{self.name}/{event.key}")
         await self.inner.note(event)
 
     def recorded(self, key: str) -> bytes | None:

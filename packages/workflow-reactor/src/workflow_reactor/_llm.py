@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, runtime_checkable
 
-from workflow_protocol import Event, Journal, Metered, ModelReplied, RoundStarted
+from workflow_protocol import Event, Journal, Metered, ModelFailed, ModelReplied, RoundStarted
 from workflow_reactor._errors import ContentRefused, ProviderError
 from workflow_reactor._messages import AssistantMessage, Message
 from workflow_reactor._provider import Profile
@@ -106,11 +106,15 @@ async def ask_model(
         ProviderRefused: it will be refused again.
         ContentRefused: it was refused for its content, now or in an earlier run of the turn.
     """
-    await journal.note(RoundStarted(round=round, max_rounds=max_rounds))
+    key = f"llm/{round}"
+    await journal.note(RoundStarted(key=key, round=round, max_rounds=max_rounds))
     started = time.monotonic()
     conversation = messages if isinstance(messages, Conversation) else Conversation(messages)
     frame = llm.frame(tools, options)
     found: AssistantMessage | None = None
+
+    def elapsed_ms() -> int:
+        return int((time.monotonic() - started) * 1000)
 
     async def perform() -> bytes:
         nonlocal found
@@ -122,6 +126,16 @@ async def ask_model(
             if isinstance(error, ContentRefused) and error.attempts:
                 await record_refusal(journal, conversation, frame, error, round=round)
             error.messages = tuple(conversation)
+            words = str(error)[:200]
+            await journal.note(
+                ModelFailed(
+                    key=key,
+                    round=round,
+                    error=type(error).__name__,
+                    message=words,
+                    elapsed_ms=elapsed_ms(),
+                )
+            )
             raise
         conversation.is_new = False
         raw = found.raw
@@ -137,7 +151,7 @@ async def ask_model(
         return found
 
     raw = await journal.run(
-        f"llm/{round}",
+        key,
         perform,
         type=bytes,
         digest=conversation.digest(frame),
@@ -151,10 +165,13 @@ async def ask_model(
     reply = read(raw)
     await journal.note(
         ModelReplied(
+            key=key,
             round=round,
+            model=frame.model,
+            finish=reply.finish,
             usage=reply.usage,
             text=reply.text[:200],
-            elapsed_ms=int((time.monotonic() - started) * 1000),
+            elapsed_ms=elapsed_ms(),
         )
     )
     return reply

@@ -35,13 +35,13 @@ class Progress:
         self.role = ""
         self.round = ""
         self.usage = Usage()
-        self._arguments = ""
+        self._arguments: dict[tuple[str, str], str] = {}
 
     def line(self, event: Event) -> str | None:
         """Take in an event; give a line for what is worth one."""
         match event:
             case ThreadStarted():
-                return f"thread {event.thread_id}"
+                return f"thread {event.thread}"
             case RoleStarted():
                 self.role, self.round, self.now = event.role, "", "starting"
                 return f"{event.role} (step {event.step + 1})"
@@ -55,12 +55,15 @@ class Progress:
                 self.now = f"waiting {event.wait_s:.1f} s: {event.reason}"
                 return shorten(f"  {self.now}", len(self.now) + 2)
             case ToolStarted():
-                self._arguments = _compact(event.arguments)
-                self.now = f"{event.name} {self._arguments}"
+                arguments = _compact(event.arguments)
+                self._arguments[event.thread, event.key or event.call_id] = arguments
+                self.now = f"{event.name} {arguments}"
             case ToolFinished():
-                mark = "✓" if event.ok else "✗"
-                what = f"  {mark} {event.name} {self._arguments}"
-                return shorten(what if event.ok else f"{what}: {event.summary}")
+                call = event.thread, event.key or event.call_id
+                what = f"{event.name} {self._arguments.pop(call, '')}"
+                if event.ok:
+                    return shorten(f"  ✓ {what}")
+                return shorten(f"  ✗ {event.name}: {event.summary}  {what.partition(' ')[2]}")
             case RoleFinished():
                 tokens = event.usage.input_tokens + event.usage.output_tokens
                 seconds = event.elapsed_ms / 1000

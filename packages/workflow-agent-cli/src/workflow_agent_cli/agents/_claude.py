@@ -91,11 +91,17 @@ def _blocks(blocks: list[_Block], reading: Reading) -> tuple[Event, ...]:
             reading.text = block.text
         elif block.type == "tool_use":
             reading.tools[block.id] = block.name
-            events.append(ToolStarted(name=block.name, arguments=_text(block.input)))
+            events.append(
+                ToolStarted(name=block.name, arguments=_text(block.input), call_id=block.id)
+            )
         elif block.type == "tool_result":
             name = reading.tools.pop(block.tool_use_id, "tool")
             summary = _text(block.content)
-            events.append(ToolFinished(name=name, ok=not block.is_error, summary=summary))
+            events.append(
+                ToolFinished(
+                    name=name, ok=not block.is_error, summary=summary, call_id=block.tool_use_id
+                )
+            )
     return tuple(events)
 
 

@@ -23,6 +23,7 @@ class _Trouble(msgspec.Struct):
 
 
 class _Item(msgspec.Struct):
+    id: str = ""
     type: str = ""
     text: str = ""
     message: str = ""
@@ -89,10 +90,12 @@ def _item(item: _Item, reading: Reading, *, done: bool) -> tuple[Event, ...]:
             reading.complaint = item.message
         case "command_execution" if done:
             ok = item.exit_code == 0
-            return (ToolFinished(name="shell", ok=ok, summary=item.aggregated_output),)
+            return (
+                ToolFinished(name="shell", ok=ok, summary=item.aggregated_output, call_id=item.id),
+            )
         case "command_execution":
             arguments = msgspec.json.encode({"command": item.command}).decode()
-            return (ToolStarted(name="shell", arguments=arguments),)
+            return (ToolStarted(name="shell", arguments=arguments, call_id=item.id),)
         case "file_change" if done:
             return (ToolFinished(name="file_change", ok=item.status == "completed"),)
         case _:

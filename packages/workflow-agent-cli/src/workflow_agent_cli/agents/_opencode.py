@@ -30,6 +30,7 @@ class _State(msgspec.Struct):
 class _Part(msgspec.Struct):
     text: str = ""
     tool: str = ""
+    callID: str = ""
     state: _State | None = None
     reason: str = ""
     tokens: _Tokens | None = None
@@ -81,8 +82,8 @@ def read_opencode(line: bytes, reading: Reading) -> tuple[Event, ...]:
             arguments = bytes(part.state.input).decode("utf-8", "replace")
             summary = part.state.output if ok else part.state.error
             return (
-                ToolStarted(name=part.tool, arguments=arguments),
-                ToolFinished(name=part.tool, ok=ok, summary=summary),
+                ToolStarted(name=part.tool, arguments=arguments, call_id=part.callID),
+                ToolFinished(name=part.tool, ok=ok, summary=summary, call_id=part.callID),
             )
         case _:
             pass

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar, Unpack
 
 import anyio
+import msgspec
 
 from workflow_cas import Store, StoreError
 from workflow_execute._budget import NO_CHARGE, Budget, Charge
@@ -29,6 +30,7 @@ from workflow_protocol import (
     Metered,
     OutcomeUnknown,
     Question,
+    RoleStarted,
     RunOptions,
     Suspended,
     check_run_options,
@@ -137,6 +139,9 @@ class StoreJournal:
 
     async def note(self, event: Event) -> None:
         """See `Journal.note`."""
+        results = self._known.results
+        if event.key in results or (isinstance(event, RoleStarted) and results):
+            event = msgspec.structs.replace(event, recorded=True)
         await self._notify(event)
 
     def _reuse(self, known: JournalEntry, options: RunOptions[T]) -> T:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
+import msgspec
 
 from workflow_cas import StoreError
 from workflow_execute._budget import Budget, Limits
@@ -39,8 +40,10 @@ from workflow_execute.threads._read import StoredThread
 from workflow_execute.threads._tree import cancel_children
 from workflow_protocol import (
     Completion,
+    Event,
     Hash,
     RoleFinished,
+    RoleStarted,
     RoleStep,
     ThreadContext,
     ThreadEnded,
@@ -90,10 +93,12 @@ class Run:
         self._parent = parent
         self._ancestors = tuple(ancestors) if parent is None else parent.path
         self._writer = ThreadWriter(services.store, ctx.thread_id)
-        self._turn = new_turn(services, budget, ctx.thread_id)
+        self._turn = new_turn(services, budget, ctx.thread_id, self._notify)
+        self._role = ""
         self._scope = anyio.CancelScope()
         self._signal: Signal | None = None
         self._ran_before_ms = 0
+        self._resumed = False
 
     async def _take_steps(self) -> Completion:
         """Take one step after the other, until the workflow or the supervisor ends the thread."""
@@ -110,8 +115,8 @@ class Run:
     async def run_to_end(self) -> ThreadResult:
         """Run until the thread ends in one of its states, and record which."""
         ctx = self._ctx
-        await self._services.notify(
-            ThreadStarted(thread_id=ctx.thread_id, prompt=ctx.start.prompt, depth=ctx.depth)
+        await self._notify(
+            ThreadStarted(prompt=ctx.start.prompt, workflow=self._name, recorded=self._resumed)
         )
         ending: Ending | None = None
         try:
@@ -145,7 +150,8 @@ class Run:
         """Go on with a stored thread, with the records of its unfinished turn."""
         self._name = stored.start.workflow
         self._writer.continue_from(stored)
-        self._turn = stored_turn(self._services, self._budget, stored, attempts)
+        self._turn = stored_turn(self._services, self._budget, stored, attempts, self._notify)
+        self._resumed = True
         earlier_ms = self._turn.earlier_ms
         self._ran_before_ms = earlier_ms + sum(step.record.elapsed_ms for step in stored.steps)
         running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=earlier_ms)
@@ -194,16 +200,13 @@ class Run:
         number = len(self._ctx.steps)
         done = await self._writer.commit_step(step, number, self._turn)
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, done.step))
-        self._turn = new_turn(self._services, self._budget, self._ctx.thread_id)
-        await self._services.notify(
+        self._turn = new_turn(self._services, self._budget, self._ctx.thread_id, self._notify)
+        await self._notify(
             RoleFinished(
-                role=step.role,
-                step=number,
-                value=done.value,
-                usage=step.usage,
-                elapsed_ms=done.elapsed_ms,
+                step=number, value=done.value, usage=step.usage, elapsed_ms=done.elapsed_ms
             )
         )
+        self._role = ""
         if done.cancelled is not None:
             raise done.cancelled
 
@@ -261,13 +264,24 @@ class Run:
             )
         if status.state == "cancelled" and turn.children:
             await cancel_children(self._services.store, ctx.thread_id)
+        await self._notify(
+            ThreadEnded(state=ending.state, return_code=ending.return_code, summary=ending.summary)
+        )
+
+    async def _notify(self, event: Event) -> None:
+        """Tell the observer, with the address of what it is about."""
+        if self._services.observer is None:
+            return
+        if isinstance(event, RoleStarted):
+            self._role = event.role
+        step = event.step if isinstance(event, RoleFinished) else len(self._ctx.steps)
         await self._services.notify(
-            ThreadEnded(
-                thread_id=ctx.thread_id,
-                state=ending.state,
-                return_code=ending.return_code,
-                summary=ending.summary,
-                depth=ctx.depth,
+            msgspec.structs.replace(
+                event,
+                thread=self._ctx.thread_id,
+                parents=tuple(thread_id for thread_id, _ in self._ancestors),
+                role=self._role,
+                step=step,
             )
         )
 

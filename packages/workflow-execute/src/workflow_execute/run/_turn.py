@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from workflow_execute._budget import NO_CHARGE, Budget
@@ -19,7 +19,9 @@ from workflow_execute.threads._read import (
     was_interrupted,
 )
 from workflow_execute.threads._tree import charge_of_records
-from workflow_protocol import ThreadId
+from workflow_protocol import Event, ThreadId
+
+Notify = Callable[[Event], Awaitable[None]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,13 +41,13 @@ class Turn:
         return self.earlier_ms + int((time.monotonic() - self.began_s) * 1000)
 
 
-def new_turn(services: RunServices, budget: Budget, thread_id: ThreadId) -> Turn:
-    """A turn that nothing is recorded of."""
+def new_turn(services: RunServices, budget: Budget, thread_id: ThreadId, notify: Notify) -> Turn:
+    """A turn that nothing is recorded of; `notify` hears its events."""
     return Turn(
         journal=StoreJournal(
             services.store,
             thread_ref(thread_id, "turn"),
-            services.notify,
+            notify,
             budget=budget,
             thread_id=thread_id,
             asker=services.asker,
@@ -58,12 +60,13 @@ def stored_turn(
     budget: Budget,
     stored: StoredThread,
     attempts: Sequence[Sequence[JournalEntry]],
+    notify: Notify,
 ) -> Turn:
     """The unfinished turn of a stored thread; `attempts` are its records."""
     journal = StoreJournal(
         services.store,
         thread_ref(stored.thread_id, "turn"),
-        services.notify,
+        notify,
         budget=budget,
         thread_id=stored.thread_id,
         asker=services.asker,
