@@ -102,7 +102,7 @@ FAULTS = [
     Fault("400-temporarily", status(400, error("temporarily unavailable")), ProviderRefused, "temporarily"),
     Fault("429-quota", status(429, error("pay", type="insufficient_quota")), ProviderRefused, "insufficient_quota"),
     Fault("501", status(501), ProviderRefused, "501"),
-    Fault("301", status(301, location="https://elsewhere.test/v1?key=x"), ProviderRefused, "redirect to 'https://elsewhere.test/v1'; set base_url"),
+    Fault("301", status(301, location="https://elsewhere.test/v1?key=x"), ProviderRefused, "redirect to 'https://elsewhere.test/v1?key=…'; set base_url"),
     Fault("308", status(308, location="/v2"), ProviderRefused, "a redirect to '/v2'"),
     Fault("200-error-402", status(200, error("insufficient credit", code=402)), ProviderRefused, "insufficient credit"),
     Fault("200-error-key", status(200, error("wrong key sk-loopback", code=401)), ProviderRefused, "wrong key …"),

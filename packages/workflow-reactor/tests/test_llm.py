@@ -66,6 +66,7 @@ async def test_a_request_holds_model_tools_messages_and_options_in_that_order() 
     assert list(body.items()) == [
         ("model", "m"),
         ("temperature", 0),
+        ("stream", False),
         ("tools", [{"type": "function", "function": {
             "name": "add", "description": "Add.", "parameters": {"type": "object"}}}]),
         ("messages", [
@@ -100,8 +101,8 @@ async def test_options_that_an_endpoint_lacks_are_left_out() -> None:
     await llm(MESSAGES, [], RequestOptions(tool_choice="auto"))
 
     assert [list(json.loads(r.content)) for r in requests] == [
-        ["model", "tools", "messages"],
-        ["model", "messages"],
+        ["model", "stream", "tools", "messages"],
+        ["model", "stream", "messages"],
     ]
     schema = {"type": "object"}
     assert response_format(schema, Profile()) == {

@@ -13,6 +13,7 @@ from workflow_reactor._errors import (
     ToolSchemaError,
 )
 from workflow_reactor._extract import ExtractFn, create_extract
+from workflow_reactor._known_endpoints import profile_for
 from workflow_reactor._llm import (
     LlmFn,
     LlmSource,
@@ -123,6 +124,7 @@ __all__ = [
     "make_call",
     "map_schemas",
     "open_llm",
+    "profile_for",
     "read_reply",
     "response_format",
     "shown_url",

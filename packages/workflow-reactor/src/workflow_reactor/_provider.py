@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 from workflow_reactor._errors import ProviderConfigError
-from workflow_reactor._shown_url import base_url_fault, shown_url
+from workflow_reactor._known_endpoints import profile_for
+from workflow_reactor._profile import DialectName, ForcedToolChoice, Profile, ResponseFormat
+from workflow_reactor._shown_url import HIDDEN, base_url_fault, shown_url
+
+__all__ = ["DialectName", "ForcedToolChoice", "LlmProvider", "Profile", "ResponseFormat", "Secret"]
 
 _HEADER_SAFE = re.compile(r"[!-~]*")
-
-DialectName = Literal["native", "json", "xml"]
-ResponseFormat = Literal["json_schema", "json_object", "none"]
-ForcedToolChoice = Literal["named", "required", "none"]
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
+_OWN_HEADERS = frozenset(
+    {"accept-encoding", "connection", "content-encoding", "content-length", "content-type"}
+    | {"host", "transfer-encoding"}
+)
+_AS_KNOWN = Profile()
 
 
 class Secret:
@@ -59,37 +66,6 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What an endpoint can do and may send. Where it can't, the adapters do without."""
-
-    dialect: DialectName = "native"
-    """How tools are offered when the adapter says `auto`."""
-    response_format: ResponseFormat = "json_schema"
-    strict_schemas: bool = False
-    """Schemas are sent in their strict form, where they have one, with `strict: true`."""
-    refs: bool = True
-    """A schema may have definitions; else they are written out in place."""
-    union_at_root: bool = True
-    """The schema of `response_format` may be a union at its root; else it is made one object."""
-    forced_tool_choice: ForcedToolChoice = "named"
-    """How a request can make the model call a tool: by its name, just any, or not at all."""
-    parallel_tool_calls: bool | None = None
-    """What requests with tools say of several calls in one reply; `None`: nothing."""
-    stop: bool = True
-    """Stop sequences end a reply."""
-    max_tokens: int | None = None
-    """The most tokens that one reply may have; `None` leaves it to the provider."""
-    max_tokens_field: str = "max_tokens"
-    echo_reasoning: bool = True
-    """Send `reasoning_content` and its like back with the turn it came with."""
-    echo_call_ids: bool = True
-    """Send a call's id back as it came. Else, and where it is missing or doubled, one of nine
-    letters and digits stands in its place, which every known endpoint takes."""
-    text_tool_calls: bool = False
-    """Recognise a tool call that the model wrote into its text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmProvider:
     """A model behind an OpenAI-compatible endpoint.
 
@@ -99,7 +75,7 @@ class LlmProvider:
     """
 
     base_url: str
-    """Up to and without `/chat/completions`, such as `https://host/v1`."""
+    """Up to and without `/chat/completions`, such as `https://host/v1`; it may have a query."""
     model: str
     api_key: Secret = field(default_factory=lambda: Secret(""))
     timeout_s: float = 600.0
@@ -112,19 +88,26 @@ class LlmProvider:
     """A larger reply is given up."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """More fields for each request, such as `{"temperature": 0}`."""
-    profile: Profile = field(default_factory=Profile)
+    headers: Mapping[str, str | Secret] = field(default_factory=dict[str, str | Secret], repr=False)
+    """More headers for each request, such as `{"api-key": Secret(key)}`. No value is ever shown."""
+    profile: Profile = _AS_KNOWN
+    """What the endpoint can do; `profile_for(base_url, model)` if not given."""
 
     def __post_init__(self) -> None:
         if fault := base_url_fault(self.base_url):
             raise ProviderConfigError(f"base_url {shown_url(self.base_url)} {fault}")
         if self.api_key.is_known:
             self.revealed_key()
+        self._check_headers()
+        if self.profile is _AS_KNOWN:
+            object.__setattr__(self, "profile", profile_for(self.base_url, self.model))
         if not self.model:
             raise ProviderConfigError(f"no model is named for {shown_url(self.base_url)}")
 
     def __repr__(self) -> str:
         shown = {each.name: getattr(self, each.name) for each in fields(self)}
         shown["base_url"] = shown_url(self.base_url)
+        shown["headers"] = dict.fromkeys(self.headers, HIDDEN)
         return f"LlmProvider({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def revealed_key(self) -> str:
@@ -140,6 +123,41 @@ class LlmProvider:
                 "characters that no header can carry; set it again"
             )
         return key
+
+    def revealed_headers(self) -> dict[str, str]:
+        """The headers with their values.
+
+        Raises:
+            ProviderConfigError: a value can't be sent.
+        """
+        revealed = {
+            name: value.reveal() if isinstance(value, Secret) else value
+            for name, value in self.headers.items()
+        }
+        for name, value in revealed.items():
+            if not _HEADER_VALUE.fullmatch(value):
+                raise ProviderConfigError(
+                    f"the value of the header {name!r} is empty, or has line ends or other "
+                    "characters that no header can carry; set it again"
+                )
+        return revealed
+
+    def secrets(self) -> list[str]:
+        """What no message may show: the key, and the values of headers with their words."""
+        values = list(self.revealed_headers().values())
+        words = [word for value in values for word in re.split(r"[\s,;=]+", value)]
+        return sorted({self.api_key.reveal(), *values, *words} - {""}, key=len, reverse=True)
+
+    def _check_headers(self) -> None:
+        for name in self.headers:
+            if not _HEADER_NAME.fullmatch(name):
+                raise ProviderConfigError(f"{name!r} is no name for a header")
+            if name.lower() in _OWN_HEADERS:
+                raise ProviderConfigError(
+                    f"the header {name!r} can't be set: it is part of sending"
+                )
+        if all(isinstance(each, str) or each.is_known for each in self.headers.values()):
+            self.revealed_headers()
 
     def with_profile(self, **changes: Any) -> LlmProvider:
         """The same provider with some of its profile changed."""

@@ -15,6 +15,7 @@ def sent(profile: Profile, options: RequestOptions, tools: Any = TOOLS) -> dict[
     body = json.loads(Framer("m", profile).frame(tools, options).body([user("hi")]))
     assert body.pop("messages") == [{"role": "user", "content": "hi"}]
     assert body.pop("model") == "m"
+    assert body.pop("stream") is False
     body.pop("tools", None)
     return body
 

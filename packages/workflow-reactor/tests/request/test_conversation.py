@@ -152,4 +152,8 @@ def test_a_frame_is_encoded_once_for_each_question() -> None:
     assert framer.frame(changing, AUTO) == first
     changing.append(ToolDefinition(name="b", description="", parameters={"type": "object"}))
     assert len(json.loads(framer.frame(changing, AUTO).body([]))["tools"]) == 2
-    assert json.loads(framer.frame((), RequestOptions()).body([])) == {"model": "m", "messages": []}
+    assert json.loads(framer.frame((), RequestOptions()).body([])) == {
+        "model": "m",
+        "stream": False,
+        "messages": [],
+    }

@@ -1,5 +1,6 @@
 """workflow.yaml, bundles and the registry of workflow names."""
 
+from workflow_reactor import profile_for
 from workflow_register._errors import (
     BundleCorrupt,
     ConfigError,
@@ -67,7 +68,6 @@ from workflow_register.models._scenes import (
     ResolvedModel,
     environment_config,
     make_provider,
-    profile_for,
     resolve_model,
 )
 from workflow_register.models._shared_endpoints import (

@@ -685,3 +685,27 @@ def test_wrong_limits_and_prices_are_told_with_their_place(tmp_path: Path) -> No
         "limits.prices.n.input",
     ):
         assert part in words
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ("{a b: x}", "the name of a header has letters"),
+        ("{x-key: $KEY}", "providers.x.headers.x-key: a reference in it looks like ${HOST_KEY}"),
+        ("{x-key: [1]}", "providers.x.headers.x-key: should be a valid string"),
+        ("[x]", "should be a mapping"),
+    ],
+)
+def test_headers_that_can_not_be_right_are_named(tmp_path: Path, headers: str, words: str) -> None:
+    written(tmp_path, f"providers:\n  x:\n    base_url: http://x/v1\n    headers: {headers}\n")
+
+    with pytest.raises(ConfigError) as raised:
+        load_config(tmp_path)
+    assert words in str(raised.value)
+
+
+def test_a_plug_in_takes_no_headers(tmp_path: Path) -> None:
+    written(tmp_path, "providers: {x: {kind: local, headers: {a: b}}}\n")
+
+    with pytest.raises(ConfigError, match="remove headers, or the kind"):
+        load_config(tmp_path)

@@ -260,3 +260,25 @@ def test_the_environment_has_to_name_a_model_of_another_endpoint() -> None:
     assert str(caught.value) == (
         "OPENAI_MODEL: it is not set; name a model of http://x/v1: export OPENAI_MODEL=…"
     )
+
+
+def headers_of(written: dict[str, str], environment: dict[str, str]) -> dict[str, str]:
+    config = ProviderConfig(base_url="http://x/v1", headers=written)
+    assert not any(value in repr(config) for value in written.values())
+    resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+    provider = make_provider(resolved, environment)
+    assert not any(value in repr(provider) for value in environment.values())
+    return provider.revealed_headers()
+
+
+def test_headers_may_hold_references_anywhere_in_a_value() -> None:
+    environment = {"A": "sk-first-key", "B": "second"}
+    written = {"api-key": "${A}", "x-auth": "Bearer ${A}:${B}", "x-plain": "as it is"}
+
+    assert headers_of(written, environment) == {
+        "api-key": "sk-first-key",
+        "x-auth": "Bearer sk-first-key:second",
+        "x-plain": "as it is",
+    }
+    with pytest.raises(ConfigError, match=r"providers\.p\.headers\.api-key: .*A is not set"):
+        headers_of({"api-key": "${A}"}, {})

@@ -179,7 +179,7 @@ def _body(
     asked = probe.body
     if probe.after:
         asked = with_results(asked, called, own_ids=probe.own_ids)
-    fields: JsonObject = {"model": provider.model, **provider.extra_body, **asked}
+    fields: JsonObject = {"model": provider.model, **provider.extra_body, "stream": False, **asked}
     if probe.max_tokens is not None:
         fields[limit_field] = min(probe.max_tokens, provider.profile.max_tokens or probe.max_tokens)
     return _encode(fields)
@@ -207,4 +207,4 @@ def _sorted(fault: ProviderFault, provider: LlmProvider, *, busy: bool) -> Obser
 
 
 def _safe(fault: ProviderFault, provider: LlmProvider) -> str:
-    return fault.without(provider.api_key.reveal()).message[:300]
+    return fault.without(provider.secrets()).message[:300]

@@ -29,7 +29,7 @@ from workflow_reactor.http._faults import (
     ProviderFault,
     fault_of_error,
     fault_of_status,
-    without_secret,
+    without_secrets,
 )
 from workflow_reactor.http._retry import wait_before_retry
 from workflow_reactor.reply._reply import NotAReply, read_reply
@@ -155,7 +155,7 @@ class _Session:
             )
             if isinstance(reply, AssistantMessage):
                 return reply
-            fault = reply.without(self._provider.api_key.reveal())
+            fault = reply.without(self._provider.secrets())
             wait_s = wait_before_retry(fault, self._provider, attempt=attempt, waited_s=waited_s)
             if wait_s is None:
                 raise self._error(fault, attempt)
@@ -186,7 +186,7 @@ class _Session:
         tries = f" after {attempts} tries" if attempts > 1 else ""
         words = f"{where} failed{tries}: {fault.message}{_advice(fault, self._provider)}"
         return _ERRORS[fault.kind](
-            without_secret(words, self._provider.api_key.reveal()),
+            without_secrets(words, self._provider.secrets()),
             status=fault.status,
             provider_message=fault.provider_message,
             attempts=attempts,
@@ -195,7 +195,9 @@ class _Session:
 
 
 def _framer(provider: LlmProvider) -> Framer:
-    return Framer(provider.model, provider.profile, provider.extra_body, place=provider.base_url)
+    plain = {name: value for name, value in provider.headers.items() if isinstance(value, str)}
+    place = f"{provider.base_url} {sorted(provider.headers)} {sorted(plain.items())}"
+    return Framer(provider.model, provider.profile, provider.extra_body, place=place)
 
 
 _ERRORS: dict[str, type[ProviderError]] = {

@@ -40,7 +40,7 @@ class Exchange:
 
     def __init__(self, provider: LlmProvider, send: Send) -> None:
         try:
-            self._url = httpx.URL(provider.base_url.rstrip("/") + "/chat/completions")
+            self._url = httpx.URL(_chat_url(provider.base_url))
         except httpx.InvalidURL:  # whose words quote parts of it
             shown = shown_url(provider.base_url)
             raise ProviderConfigError(f"base_url {shown} is not valid") from None
@@ -132,6 +132,12 @@ class _closing:
                 await self._close()
 
 
+def _chat_url(base_url: str) -> str:
+    """Where to post. A query, such as `?api-version=…`, stays behind the path."""
+    place, has_query, query = base_url.partition("?")
+    return f"{place.rstrip('/')}/chat/completions{has_query}{query}"
+
+
 def _headers(provider: LlmProvider) -> dict[str, str]:
     headers = {
         "content-type": "application/json",
@@ -141,7 +147,9 @@ def _headers(provider: LlmProvider) -> dict[str, str]:
     }
     if key := provider.revealed_key():
         headers["authorization"] = f"Bearer {key}"
-    return headers
+    given = provider.revealed_headers()
+    names = {name.lower() for name in given}
+    return {name: value for name, value in headers.items() if name not in names} | given
 
 
 def _timeouts(total_s: float) -> dict[str, float | None]:

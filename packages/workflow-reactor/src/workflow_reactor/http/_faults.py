@@ -6,7 +6,7 @@ import email.utils
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import httpx
@@ -76,18 +76,29 @@ class ProviderFault(msgspec.Struct, frozen=True, kw_only=True):
     provider_message: str = ""
     retry_after_s: float | None = None
 
-    def without(self, secret: str) -> ProviderFault:
-        """The same with a secret taken out of its words."""
+    def without(self, secrets: Iterable[str]) -> ProviderFault:
+        """The same with secrets taken out of its words."""
         return msgspec.structs.replace(
             self,
-            message=without_secret(self.message, secret),
-            provider_message=without_secret(self.provider_message, secret),
+            message=without_secrets(self.message, secrets),
+            provider_message=without_secrets(self.provider_message, secrets),
         )
 
 
-def without_secret(text: str, secret: str) -> str:
-    """Take a secret out of a text."""
-    return text.replace(secret, "…") if secret else text
+MIN_SECRET = 8
+"""A shorter one may be a part of any word, and is no secret worth the name."""
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Take secrets out of a text, also the beginning of one where the text was cut."""
+    for secret in secrets:
+        if len(secret) < MIN_SECRET:
+            continue
+        text = text.replace(secret, "…")
+        if secret[:MIN_SECRET] in text:
+            for end in range(len(secret) - 1, MIN_SECRET - 1, -1):
+                text = re.sub(rf"{re.escape(secret[:end])}(?=$| \(|')", "…", text)
+    return text
 
 
 def fault_of_status(status: int, headers: Mapping[str, str], body: bytes) -> ProviderFault:

@@ -66,7 +66,7 @@ class Framer:
         self._model = model
         self._place = place
         self._profile = profile
-        self._start = _encode({"model": model, **(extra_body or {})})[:-1]
+        self._start = _encode({"model": model, **(extra_body or {}), "stream": False})[:-1]
         self._tools: Sequence[ToolDefinition] | None = None
         self._head = b""
         self._options: RequestOptions | None = None

@@ -29,6 +29,7 @@ Tree = dict[str, Any]
 _PROVIDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _PLAIN_WORD = re.compile(r"[a-z_]{1,30}|\d{1,4}")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 _adapter = pydantic.TypeAdapter(Config)
 
@@ -130,7 +131,7 @@ def _provider_misfits(providers: Tree) -> Iterator[Misfit]:
             continue
         check = _endpoint_misfits if kind == OPENAI_KIND else _plugin_misfits
         for key, message in check(provider):
-            yield Misfit((*place, key), message)
+            yield Misfit((*place, *key.split(".")), message)
 
 
 def _endpoint_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
@@ -143,10 +144,19 @@ def _endpoint_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
     api_key = provider.get("api_key")
     if isinstance(api_key, str) and "$" in api_key and not REFERENCE.fullmatch(api_key):
         yield "api_key", "a reference is the whole value and looks like ${OPENAI_API_KEY}"
+    yield from _header_misfits(_mapping(provider.get("headers")))
+
+
+def _header_misfits(headers: Tree) -> Iterator[tuple[str, str]]:
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            yield "headers", "the name of a header has letters, digits and '-' only"
+        elif isinstance(value, str) and "$" in REFERENCE.sub("", value):
+            yield f"headers.{name}", "a reference in it looks like ${HOST_KEY}"
 
 
 def _plugin_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
-    for key in ("base_url", "api_key"):
+    for key in ("base_url", "api_key", "headers"):
         if key in provider:
             yield (
                 key,

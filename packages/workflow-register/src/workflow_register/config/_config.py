@@ -98,6 +98,11 @@ class ProviderConfig:
         repr=False,
         metadata=_about("the environment variable that has the key, as ${OPENAI_API_KEY}"),
     )
+    headers: dict[str, str] = field(
+        default_factory=dict[str, str],
+        repr=False,
+        metadata=_about("more headers for each request; a value may hold ${NAME} references"),
+    )
     timeout_s: float | None = field(
         default=None,
         metadata=_about("seconds for one whole exchange", strict=True, gt=0, allow_inf_nan=False),
