@@ -33,3 +33,22 @@ def test_links_lead_to_files(document: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
 
     assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_the_picture_of_the_architecture_shows_what_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"```mermaid\n(.*?)```", page, re.DOTALL)
+    shown = set(re.findall(r"\b([a-z]+/|[a-z]+/_\w+|_\w+)(?=[:,\"])", picture))
+    sources = [path for path in ROOT.glob("packages/*/src/*") if path.is_dir()]
+
+    there = {
+        name
+        for source in sources
+        for path in source.rglob("*")
+        for name in (
+            f"{path.relative_to(source)}/",
+            str(path.relative_to(source).with_suffix("")),
+        )
+    }
+    assert len(shown) > 20
+    assert shown - there == set()
