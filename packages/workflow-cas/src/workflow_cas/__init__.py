@@ -16,8 +16,10 @@ from workflow_cas._objects import Kind, Node, RefMove, Stored, content, node
 from workflow_cas._store import GcReport, Problem, ProblemKind, Store, VerifyReport
 from workflow_cas.sqlite._database import Durability
 from workflow_cas.sqlite._sqlite import SqliteStore, open_store
+from workflow_cas.sqlite._sqlite_errors import TOO_FEW_DESCRIPTORS
 
 __all__ = [
+    "TOO_FEW_DESCRIPTORS",
     "AmbiguousHash",
     "Durability",
     "GcReport",

@@ -246,7 +246,7 @@ def test_a_base_url_that_cannot_work_is_refused(
         ("- a\n", 1, "it should hold keys such as `providers:` and `models:`"),
         ("just text", 1, "it should hold keys such as `providers:` and `models:`"),
         (b"models:\n  a: b/\xff\n", 2, "this line is not UTF-8; save the file as UTF-8"),
-        ("models: \x01\n", None, "it is not YAML (ReaderError)"),
+        ("models: \x01\n", 1, "this line has a character that YAML doesn't allow"),
         (
             "providers:\n"
             + "".join(f"  p{n}: &p{n} [{f'*p{n - 1}, ' * 10 if n else 1}]\n" for n in range(9)),

@@ -12,7 +12,7 @@ from typing import Literal
 
 from workflow_cas._errors import StoreError, StoreFormat, StoreReadOnly
 from workflow_cas.sqlite._rows import fetch
-from workflow_cas.sqlite._sqlite_errors import primary_code, typed_errors
+from workflow_cas.sqlite._sqlite_errors import out_of_descriptors, primary_code, typed_errors
 
 Durability = Literal["full", "normal"]
 
@@ -187,6 +187,8 @@ def _connect_read_only(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         return _connect(path, "mode=ro", busy_timeout_s)
     except sqlite3.OperationalError as error:
         if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
+            raise
+        if out_of_descriptors():
             raise
         if _has_wal(path):
             raise StoreReadOnly(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,6 +19,14 @@ from workflow_cas._errors import (
     StoreReadOnly,
 )
 
+TOO_FEW_DESCRIPTORS = (
+    "too few file descriptors are left (EMFILE); raise the limit with `ulimit -n`, "
+    "or run fewer threads at once"
+)
+"""What a `StoreError` says where the system lets this process open no more files."""
+_FILES_OF_A_CONNECTION = 5  # the database, -wal, -shm, a journal, the directory
+_MAY_BE_TOO_FEW = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
+
 
 @contextmanager
 def typed_errors(path: Path) -> Generator[None]:
@@ -25,15 +34,34 @@ def typed_errors(path: Path) -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OverflowError) as error:
+        # SQLite says the same of a file that can't be opened and of one that may not be.
+        if primary_code(error) in _MAY_BE_TOO_FEW and out_of_descriptors():
+            raise StoreError(TOO_FEW_DESCRIPTORS, path=path) from error
         raise _typed_error(error, path) from error
     except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise StoreCorrupt(f"a row is not what was written: {error}", path=path) from error
     except OSError as error:
+        if error.errno in {errno.EMFILE, errno.ENFILE}:
+            raise StoreError(TOO_FEW_DESCRIPTORS, path=path) from error
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise StoreFull(f"there is no room to create it: {error}", path=path) from error
         if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
             raise StoreReadOnly(f"it can't be created here: {error}", path=path) from error
         raise StoreError(str(error), path=path) from error
+
+
+def out_of_descriptors() -> bool:
+    """Whether as many files as SQLite needs at once can't be opened now."""
+    opened: list[int] = []
+    try:
+        for _ in range(_FILES_OF_A_CONNECTION):
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno in {errno.EMFILE, errno.ENFILE}
+    finally:
+        for each in opened:
+            os.close(each)
+    return False
 
 
 def primary_code(error: Exception) -> int:

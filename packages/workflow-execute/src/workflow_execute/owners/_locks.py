@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
 from filelock import FileLock, Timeout
 
+from workflow_cas import TOO_FEW_DESCRIPTORS, StoreError
 from workflow_execute._errors import ThreadBusy
 
 _RETRY_S = 0.02
@@ -25,16 +27,19 @@ async def owning(
 
     Raises:
         ThreadBusy: somebody else is.
+        StoreError: too few file descriptors are left.
     """
     if locks is None:
         yield
         return
-    await anyio.Path(locks).mkdir(parents=True, exist_ok=True)
+    with _descriptors(locks):
+        await anyio.Path(locks).mkdir(parents=True, exist_ok=True)
     lock = FileLock(_lock_file(locks, thread_id), thread_local=False)
     deadline = anyio.current_time() + patience_s
     while True:
         try:
-            lock.acquire(timeout=0)
+            with _descriptors(locks):
+                lock.acquire(timeout=0)
             break
         except Timeout:
             if anyio.current_time() >= deadline:
@@ -51,7 +56,8 @@ def is_owned(locks: Path, thread_id: str) -> bool:
     import fcntl  # not on every system
 
     try:
-        descriptor = os.open(_lock_file(locks, thread_id), os.O_RDONLY | os.O_CLOEXEC)
+        with _descriptors(locks):
+            descriptor = os.open(_lock_file(locks, thread_id), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
@@ -61,6 +67,17 @@ def is_owned(locks: Path, thread_id: str) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+@contextmanager
+def _descriptors(locks: Path) -> Generator[None]:
+    """Say it where the system has no file descriptor left."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.EMFILE, errno.ENFILE}:
+            raise StoreError(TOO_FEW_DESCRIPTORS, path=locks) from error
+        raise
 
 
 def remove_lock_files(locks: Path | None, thread_ids: Iterable[str]) -> None:

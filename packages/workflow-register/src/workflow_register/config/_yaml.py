@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,14 +11,14 @@ from typing import Any, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning
+from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scalarbool import ScalarBoolean
 
 from workflow_register._errors import ConfigError, ConfigFault, file_error
 from workflow_register.config._check import Misfit, Place, check_config, shown_place
 from workflow_register.config._config import Config
-
-MAX_VALUES = 20_000
+from workflow_register.config._yaml_events import MAX_VALUES, reused_anchor, unusable
 
 
 def parse_config(path: Path, text: str) -> Config:
@@ -44,17 +46,38 @@ def parse_yaml(path: Path, text: str) -> object:
             hold a key.
     """
     try:
-        document: object = cast("Any", round_trip()).load(text)
+        if (found := unusable(_events(text))) is not None:
+            fault = file_error(path, found.message, found.line)
+        else:
+            document = _load(path, text)
+            if _size(document, {}) <= MAX_VALUES:
+                return document
+            many = f"it has more than {MAX_VALUES:,} values; is it the right file?"
+            fault = file_error(path, many)
     except MarkedYAMLError as error:
         line, problem = _marked(error)
         fault = file_error(path, _syntax_message(problem, text, line), line)
-    except (YAMLError, ValueError, RecursionError) as error:
+    except ReaderError as error:
+        line = text.count("\n", 0, int(cast("Any", error).position)) + 1
+        fault = file_error(path, "this line has a character that YAML doesn't allow", line)
+    except Exception as error:  # noqa: BLE001 - the parser lets through what a value's type raises
         fault = file_error(path, f"it is not YAML ({type(error).__name__})")
-    else:
-        if _size(document, {}) <= MAX_VALUES:
-            return document
-        fault = file_error(path, f"it has more than {MAX_VALUES:,} values; is it the right file?")
     raise fault  # without its cause, whose text quotes the file, and so perhaps a key
+
+
+def _events(text: str) -> Iterator[Any]:
+    return cast("Any", round_trip()).parse(text)
+
+
+def _load(path: Path, text: str) -> object:
+    """Parse, and warn once about anchors of the same name, where the parser would of each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReusedAnchorWarning)
+        document: object = cast("Any", round_trip()).load(text)
+    if "&" in text and (line := reused_anchor(_events(text))) is not None:
+        message = f"{path}:{line}: an anchor (&) of this name is there before; the later one counts"
+        warnings.warn(message, stacklevel=2)
+    return document
 
 
 def _marked(error: Any) -> tuple[int | None, str]:
@@ -122,6 +145,8 @@ def _unplain(node: object, place: Place = ()) -> Iterator[Misfit]:
     if children is None:
         if not isinstance(node, str | int | float | bool | None):
             yield Misfit(place, "should be text, a number, true or false; put it in quotes")
+        elif isinstance(node, float) and not math.isfinite(node):
+            yield Misfit(place, "should be a finite number")
         return
     for key, value in children:
         if isinstance(node, CommentedMap) and not isinstance(key, str):
