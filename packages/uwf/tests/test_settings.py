@@ -1,6 +1,10 @@
 """Limits, prices and the supervisor of `workflow.yaml`."""
 
 import json
+import os
+import shutil
+
+import pytest
 
 from workflow_reactor.testing import call, say
 
@@ -103,3 +107,54 @@ async def test_a_supervisor_that_cannot_be_is_refused_before_anything_runs(uwf: 
         f"uwf: {config}:3: supervisor.model: no scene and no PROVIDER/MODEL is 'cheap'; "
         "there is none yet\n"
     )
+
+
+async def test_a_command_without_a_sandbox_is_told_when_it_runs_and_in_show(uwf: Cli) -> None:
+    bare = str(uwf.folder / "no-programs")
+    entry = uwf.write("agent.py", AGENT.replace('sandbox="off"', ""))
+    replies = [call("shell_exec", command="echo hello"), call("resolve", value="a"), say("b")]
+    async with uwf.scripted(replies):
+        ran = await uwf.process("run", entry, "Look.", PATH=bare)
+
+    assert ran.err.count("commands run without a sandbox: bwrap is not installed\n") == 1
+    shown = await uwf("show")
+    assert "\nsandbox    commands ran without one: bwrap is not installed\n" in shown.out
+    (data,) = (await uwf("show", "--json")).lines
+    assert data["commands_without_sandbox"] == "bwrap is not installed"
+
+
+async def test_the_configuration_can_require_a_sandbox_whatever_the_workflow_says(
+    uwf: Cli,
+) -> None:
+    bare = str(uwf.folder / "no-programs")
+    entry = uwf.write("agent.py", AGENT)
+    assert 'sandbox="off"' in AGENT
+    async with uwf.scripted([]) as model:
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        config.write_text(f"{plain}sandbox: require\n", encoding="utf-8")
+        refused = await uwf.process("run", entry, "Look.", PATH=bare)
+        config.write_text(f"{plain}sandbox: never\n", encoding="utf-8")
+        unknown = await uwf("run", entry, "Look.")
+
+    assert refused.code == 1
+    assert "commands must run in a sandbox, but bwrap is not installed" in refused.err
+    assert "`sandbox: auto` in workflow.yaml" in refused.err
+    assert model.requests == []
+    assert "sandbox: should be 'auto' or 'require'" in unknown.err
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+async def test_where_it_is_required_commands_run_in_the_sandbox(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    replies = [call("shell_exec", command="id -un"), call("resolve", value="a"), say('"b"')]
+    async with uwf.scripted(replies):
+        config = uwf.home / "workflow.yaml"
+        plain = config.read_text(encoding="utf-8")
+        config.write_text(f"{plain}sandbox: require\n", encoding="utf-8")
+        await uwf("run", entry, "Look.")
+
+    shown = await uwf("show", "--turns")
+    assert "agent\\n[exit code 0, " in shown.out
+    assert "commands ran without" not in shown.out
+    assert "UWF_SANDBOX" not in os.environ

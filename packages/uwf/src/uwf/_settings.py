@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from workflow_execute import Limits, Price, SupervisorFn, create_supervisor
-from workflow_register import configured_llm, load_config
+from workflow_register import SandboxRule, configured_llm, load_config
 
 
 class EngineSettings(NamedTuple):
-    """What `Engine` takes by these names."""
+    """What `Engine` takes by these names, and the rule for commands."""
 
     limits: Limits
     supervisor: SupervisorFn | None
     supervise_every: int
+    sandbox: SandboxRule
+
+
+@asynccontextmanager
+async def rule_for_commands(rule: SandboxRule) -> AsyncGenerator[None]:
+    """Tell the tools that run commands of this process what `sandbox:` says."""
+    before = os.environ.get("UWF_SANDBOX")
+    if rule == "require":
+        os.environ["UWF_SANDBOX"] = rule
+    try:
+        yield
+    finally:
+        if rule == "require" and before is None:
+            del os.environ["UWF_SANDBOX"]
 
 
 def engine_settings(home: Path) -> EngineSettings:
@@ -38,4 +55,5 @@ def engine_settings(home: Path) -> EngineSettings:
         if watch is not None
         else None,
         supervise_every=watch.every if watch is not None else 1,
+        sandbox=config.sandbox,
     )

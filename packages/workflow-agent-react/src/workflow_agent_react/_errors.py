@@ -72,7 +72,8 @@ class SandboxUnavailable(WorkflowError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(
-            f"the sandbox is required, but {reason}; install bubblewrap or pass sandbox='auto'"
+            f"commands must run in a sandbox, but {reason}; install bubblewrap, or require none: "
+            "sandbox='auto' in workspace_tools, `sandbox: auto` in workflow.yaml"
         )
 
 

@@ -10,7 +10,13 @@ import pytest
 
 from workflow_agent_react._errors import SandboxUnavailable, ToolError
 from workflow_agent_react.shell._environment import command_environment
-from workflow_agent_react.shell._sandbox import SandboxFolders, sandbox_fault, use_sandbox
+from workflow_agent_react.shell._sandbox import (
+    SandboxFolders,
+    SandboxMode,
+    sandbox_fault,
+    use_sandbox,
+    warn_once,
+)
 from workflow_agent_react.shell._shell import Shell
 
 needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
@@ -399,15 +405,36 @@ async def test_what_is_written_to_standard_output_by_name_arrives(tmp_path: Path
 
 
 def test_without_bubblewrap_a_command_runs_and_the_words_say_how(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     sandbox_fault.cache_clear()
+    warn_once.cache_clear()
     try:
+        assert use_sandbox("auto") == (False, "no sandbox: bwrap is not installed")
         assert use_sandbox("auto") == (False, "no sandbox: bwrap is not installed")
         assert use_sandbox("off") == (False, "no sandbox")
         with pytest.raises(SandboxUnavailable, match="bwrap is not installed; install bubblewrap"):
             use_sandbox("require")
+        assert [record.getMessage() for record in caplog.records] == [
+            "commands run without a sandbox: bwrap is not installed"
+        ]
+    finally:
+        sandbox_fault.cache_clear()
+
+
+@pytest.mark.parametrize("mode", ["off", "auto", "require"])
+def test_the_rule_of_the_machine_goes_before_what_a_workflow_says(
+    mode: SandboxMode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("UWF_SANDBOX", "require")
+    if not sandbox_fault():
+        assert use_sandbox(mode) == (True, "sandbox")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox_fault.cache_clear()
+    try:
+        with pytest.raises(SandboxUnavailable, match=r"`sandbox: auto` in workflow\.yaml"):
+            use_sandbox(mode)
     finally:
         sandbox_fault.cache_clear()
 

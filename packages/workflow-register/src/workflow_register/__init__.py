@@ -50,6 +50,7 @@ from workflow_register.config._config import (
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
+    SandboxRule,
     SupervisorConfig,
 )
 from workflow_register.config._file import (
@@ -94,6 +95,7 @@ __all__ = [
     "RegisterError",
     "Registration",
     "ResolvedModel",
+    "SandboxRule",
     "SupervisorConfig",
     "UnknownWorkflow",
     "WorkflowRecord",

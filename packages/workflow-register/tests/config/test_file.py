@@ -168,7 +168,11 @@ workflows: {}
             "limits.max_steps",
             "should be greater than or equal to 1 (role turns of one thread)",
         ),
-        (17, "workflows", "unknown key; choose among limits, models, providers, supervisor"),
+        (
+            17,
+            "workflows",
+            "unknown key; choose among limits, models, providers, sandbox, supervisor",
+        ),
         (18, "1", "a key should be text; put it in quotes"),
     ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from uwf._errors import UsageError
-from uwf._settings import engine_settings
+from uwf._settings import engine_settings, rule_for_commands
 from uwf.commands._workflows import open_bundle
 from uwf.terminal._ask import ask_on_terminal, can_ask
 from uwf.terminal._loop import run_async
@@ -152,7 +152,11 @@ def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]])
     settings = engine_settings(home)
 
     async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
-        async with open_store(store_path(home)) as store, keep_providers_open():
+        async with (
+            rule_for_commands(settings.sandbox),
+            open_store(store_path(home)) as store,
+            keep_providers_open(),
+        ):
             engine = Engine(
                 store,
                 locks=home / "locks",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from uwf._store import open_existing
+from uwf.commands._sandbox_use import commands_without_sandbox
 from uwf.commands._thread_usage import ThreadUsage, read_thread_usage
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, age, pretty
@@ -44,9 +45,14 @@ def show(output: Output, thread: str, *, turns: bool) -> int:
             )
             unfinished = await _turn_records(store, found.turn) if turns else []
             used = await read_thread_usage(store, found)
+            unconfined = await commands_without_sandbox(store, found)
         output.data(
-            _as_data(found, state, questions, used, [*records, unfinished] if turns else None),
-            _as_text(found, state, questions, used, [*records, unfinished] if turns else None),
+            _as_data(
+                found, state, questions, used, unconfined, [*records, unfinished] if turns else None
+            ),
+            _as_text(
+                found, state, questions, used, unconfined, [*records, unfinished] if turns else None
+            ),
         )
 
     run_async(main)
@@ -128,6 +134,7 @@ def _as_data(
     state: str,
     questions: Mapping[str, Question],
     used: ThreadUsage,
+    unconfined: str | None,
     records: list[list[Record]] | None,
 ) -> Record:
     steps: list[Record] = []
@@ -162,6 +169,7 @@ def _as_data(
         "prompt": thread.prompt,
         "workspace": thread.start.workspace,
         "started_at_ms": thread.start.at_ms,
+        "commands_without_sandbox": unconfined,
         "usage": used.usage,
         "cost": _cost(used),
         "tree": None if used.tree is None else {"usage": used.tree.usage, "cost": _cost(used.tree)},
@@ -177,6 +185,7 @@ def _as_text(
     state: str,
     questions: Mapping[str, Question],
     used: ThreadUsage,
+    unconfined: str | None,
     records: list[list[Record]] | None,
 ) -> str:
     status = thread.status
@@ -189,6 +198,8 @@ def _as_text(
         f"workspace  {thread.start.workspace}",
         f"tokens     {_tokens(used.usage)}",
     ]
+    if unconfined is not None:
+        lines.append(f"sandbox    commands ran without one: {unconfined}")
     if (cost := _cost(used)) is not None:
         lines.append(f"cost       {cost:.4f}")
     if used.tree is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -23,6 +24,8 @@ from workflow_agent_react.git._places import (
 from workflow_agent_react.git._settings import git_settings
 from workflow_agent_react.shell._machine import machine
 from workflow_agent_react.shell._mounts import Mounts
+
+_log = logging.getLogger("workflow_agent_react")
 
 SandboxMode = Literal["auto", "off", "require"]
 
@@ -79,9 +82,14 @@ class SandboxedCommand:
 def use_sandbox(mode: SandboxMode) -> tuple[bool, str]:
     """Whether commands run in the sandbox, and the words for it in their results.
 
+    The machine's rule goes before: `UWF_SANDBOX=require`, which `uwf` sets by `sandbox: require` in
+    workflow.yaml.
+
     Raises:
         SandboxUnavailable: it is required and doesn't work.
     """
+    if os.environ.get("UWF_SANDBOX") == "require":
+        mode = "require"
     if mode == "off":
         return False, "no sandbox"
     fault = sandbox_fault()
@@ -89,7 +97,14 @@ def use_sandbox(mode: SandboxMode) -> tuple[bool, str]:
         return True, "sandbox"
     if mode == "require":
         raise SandboxUnavailable(fault)
+    warn_once(fault)
     return False, f"no sandbox: {fault}"
+
+
+@cache
+def warn_once(fault: str) -> None:
+    """Tell whoever runs this process that commands run without a sandbox."""
+    _log.warning("commands run without a sandbox: %s", fault)
 
 
 @cache

@@ -34,7 +34,8 @@ def workspace_tools(
     Args:
         shell: offer `shell_exec`.
         write: offer `write_file` and `patch_file`. A shell command can write without them.
-        sandbox: run commands in bubblewrap: where it works, never, or not at all without it.
+        sandbox: run commands in bubblewrap: where it works, never, or not at all without it. With
+            `sandbox: require` in workflow.yaml, or `UWF_SANDBOX=require`, always the last.
         env: variables for commands, beside the few that they always get. Nothing else is passed
             on, so a key that is named here is the only one they see.
         readable: folders that the sandbox would hide, such as a home folder's tools.
@@ -45,7 +46,7 @@ def workspace_tools(
         max_output_bytes: what is kept of a command's output, half of it from the end.
 
     Raises:
-        SandboxUnavailable: `sandbox="require"`, and it doesn't work here.
+        SandboxUnavailable: a sandbox is required and doesn't work here.
     """
     # Here, because they and what they need are a tenth of this package's import time.
     from workflow_agent_react.shell._limits import CommandLimits
@@ -57,7 +58,7 @@ def workspace_tools(
     if write:
         toolsets += [functions.write_file, functions.patch_file]
     if shell:
-        use_sandbox(sandbox if sandbox == "require" else "off")
+        use_sandbox(sandbox if sandbox == "require" else "off")  # raises where it is required
         made = Shell(
             sandbox=sandbox,
             env=dict(env or {}),

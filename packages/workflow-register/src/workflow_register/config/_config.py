@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from workflow_reactor import DialectName, ForcedToolChoice, ResponseFormat, shown_url
 
@@ -19,6 +19,8 @@ OPENAI_KIND = "openai"
 
 DEFAULT_SCENE = "default"
 """The scene that serves those which have no model of their own."""
+
+SandboxRule = Literal["auto", "require"]
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """A value that is kept in an environment variable."""
@@ -202,6 +204,13 @@ class Config:
         metadata=_about("provider/model by scene; `default` serves the scenes that have none"),
     )
     limits: Limits = field(default_factory=Limits, metadata=_about("where the engine stops"))
+    sandbox: SandboxRule = field(
+        default="auto",
+        metadata=_about(
+            "auto: shell commands run in a sandbox if the workflow says so and it works here; "
+            "require: in a sandbox or not at all"
+        ),
+    )
     supervisor: SupervisorConfig | None = field(
         default=None, metadata=_about("who looks at threads and may stop them; nobody if not given")
     )
