@@ -2,6 +2,7 @@
 
 import os
 import re
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from workflow_agent_react._results import MAX_KEPT_CHARS, KeptResults, bounded
 from workflow_protocol import DirectJournal, Effect, StartStep, ThreadContext, ThreadId
 from workflow_reactor.testing import Reply, Request, ScriptedLlm, call, say
 
+LONG = "".join(f"{n} grün\n" for n in range(60_000))
 WORDS = " ".join(f"word{n}" for n in range(1000))
 
 
@@ -162,6 +164,47 @@ def test_what_is_enormous_is_recorded_without_its_middle() -> None:
     assert len(kept) < MAX_KEPT_CHARS + 100
     assert "[… 1 characters were not kept …]" in kept
     assert kept.endswith("ab")
+
+
+@given(st.integers(0, 700_000))
+def test_a_page_of_a_very_long_result_is_the_text(offset: int) -> None:
+    kept = KeptResults(16_000, can_read_on=True)
+    name = re.search(r'hash "(\w+)"', kept.shown(LONG))
+    assert name is not None
+
+    arguments = msgspec.json.encode({"hash": name[1], "offset": offset}).decode()
+    page = kept.read(arguments).text.rpartition("\n[characters ")[0]
+    assert page == LONG[offset : offset + 15_900]
+
+
+def test_very_long_results_of_a_turn_take_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        kept = KeptResults(16_000, can_read_on=True)
+        for number in range(10):
+            kept.shown(f"{number}" + LONG)
+        assert tracemalloc.get_traced_memory()[0] < 3 * len(LONG)
+    finally:
+        tracemalloc.stop()
+
+
+async def test_control_codes_and_overwritten_frames_of_any_tool_do_not_reach_the_model() -> None:
+    @tool(effect=Effect.READ)
+    def build() -> str:
+        """Build."""
+        return "\x1b[32mok\x1b[0m\r\n 10%\r100%\n"
+
+    @tool(effect=Effect.READ)
+    def fail() -> str:
+        """Fail."""
+        raise RuntimeError("\x1b[31mno\x1b[0m")
+
+    both = Toolset.combine(build, fail)
+    journal = Recording()
+    texts = results((await run([call("build"), call("fail")], both, journal))[-1])
+
+    assert texts == ["ok\n100%\n", "Error: RuntimeError: no"]
+    assert journal.records["tool/0/0"].text == "ok\n100%\n"
 
 
 async def test_an_error_is_cut_as_well() -> None:

@@ -9,13 +9,10 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from workflow_util_agent.process import (
     CommandResult,
     ProcessNotStarted,
-    ShortenedOutput,
     run_command,
 )
 
@@ -134,32 +131,6 @@ async def test_no_room_for_the_input_is_told(
 async def test_what_no_argument_can_be_is_told(tmp_path: Path) -> None:
     with pytest.raises(ProcessNotStarted, match="could not be started: embedded null byte"):
         await run(tmp_path, "echo \0")
-
-
-@given(chunks=st.lists(st.binary(max_size=30)), limit=st.integers(1, 40))
-def test_head_and_tail_keep_all_that_fits_and_count_the_rest(
-    chunks: list[bytes], limit: int
-) -> None:
-    kept = ShortenedOutput(limit)
-    for chunk in chunks:
-        kept.add(chunk)
-
-    whole = b"".join(chunks)
-    half = max(limit // 2, 1)
-    if len(whole) <= 2 * half:
-        assert kept.text().rstrip("\n") == whole.decode("utf-8", "replace").replace(
-            "\r\n", "\n"
-        ).rstrip("\n")
-    else:
-        assert f"[… {len(whole) - 2 * half} bytes left out here …]\n" in kept.text()
-
-
-@given(text=st.text("aü€😀", min_size=50, max_size=80), limit=st.integers(8, 40))
-def test_a_cut_never_splits_a_character(text: str, limit: int) -> None:
-    kept = ShortenedOutput(limit)
-    kept.add(text.encode())
-
-    assert "\ufffd" not in kept.text()
 
 
 STOPS = {

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from typing import Any
 
 import msgspec
 
 from workflow_protocol import Effect
 from workflow_reactor import ToolDefinition
+from workflow_util_agent import terminal_text
 
 READ_RESULT = "read_result"
-MAX_KEPT_CHARS = 4_000_000
-"""What is kept of one result; a longer one loses its middle for good, and says so."""
+MAX_KEPT_CHARS = 8_500_000
+"""What is kept of one result; a longer one loses its middle for good, and says so. More than the
+8 MiB that are kept of a command's output."""
+_PACKED_FROM = 256 * 1024
+"""Characters from which on a text is kept compressed: a turn may have dozens of them."""
 _NOTE_CHARS = 100  # of a page, for what stands below it
 
 
@@ -58,14 +63,15 @@ class KeptResults:
     def __init__(self, max_chars: int, *, can_read_on: bool) -> None:
         self._max_chars = max_chars
         self._can_read_on = can_read_on
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, str | bytes] = {}
 
     def shown(self, text: str) -> str:
         """The text if it is short, else with its middle cut out; the whole is kept then."""
         if len(text) <= self._max_chars:
             return text
-        name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        self._texts[name] = text
+        data = text.encode("utf-8", "surrogatepass")
+        name = hashlib.sha256(data).hexdigest()[:12]
+        self._texts[name] = text if len(text) < _PACKED_FROM else zlib.compress(data, 1)
         half = self._max_chars // 2
         missing = len(text) - 2 * half
         marker = f"{missing} of {len(text)} characters left out, kept as {name}"
@@ -77,7 +83,7 @@ class KeptResults:
         """A page of a kept result."""
         given: dict[str, Any] = msgspec.json.decode(arguments)
         name, offset = given.get("hash"), given.get("offset", 0)
-        text = self._texts.get(name) if isinstance(name, str) else None
+        text = self._whole(name) if isinstance(name, str) else None
         if text is None:
             known = ", ".join(self._texts) or "none: no result was cut so far"
             return ToolResult(False, f"there is no result with hash {name!r}; there are: {known}")
@@ -89,14 +95,22 @@ class KeptResults:
             True, f"{text[offset:end]}\n[characters {offset} to {end} of {len(text)}; {more}]"
         )
 
+    def _whole(self, name: str) -> str | None:
+        kept = self._texts.get(name)
+        return (
+            zlib.decompress(kept).decode("utf-8", "surrogatepass")
+            if isinstance(kept, bytes)
+            else kept
+        )
+
 
 def bounded(text: str) -> str:
-    """A result as it is recorded: whole, unless it is enormous.
+    """A result as it is recorded: as a terminal would show it, and whole unless it is enormous.
 
     Halves of surrogate pairs, which names of files may hold, are written as escapes: neither a
     record nor a request can carry them.
     """
-    text = text.encode("utf-8", "backslashreplace").decode()
+    text = terminal_text(text).encode("utf-8", "backslashreplace").decode()
     if len(text) <= MAX_KEPT_CHARS:
         return text
     half = MAX_KEPT_CHARS // 2

@@ -231,7 +231,19 @@ async def test_much_output_is_kept_at_both_ends_in_bounded_memory(tmp_path: Path
     assert cut
     assert head.startswith("1\n2\n3\n")
     assert len(head) <= 101
-    assert "\n1000000\nlast\n[exit code 0, " in tail
+    assert "\n1000000\nlast\n[6888701 bytes of output in the middle were not kept; " in tail
+    assert "\n[exit code 0, " in tail
+
+
+async def test_megabytes_of_output_are_kept_whole_without_colours_and_frames(
+    tmp_path: Path,
+) -> None:
+    frames = r"printf '\033[31mred\033[0m\r\n 10%%\r 50%%\r100%%\n'"
+
+    text = await run(tmp_path, f"{frames}; seq 1 1000000")
+
+    numbers = "".join(f"{number}\n" for number in range(1, 1_000_001))
+    assert text.startswith("red\n100%\n" + numbers + "[exit code 0, ")
 
 
 async def test_commands_run_at_the_same_time(tmp_path: Path) -> None:

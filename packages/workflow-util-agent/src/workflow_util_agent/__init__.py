@@ -1,7 +1,10 @@
-"""What adapters share: the thread as a prompt, and agents as adapters."""
+"""What adapters share: the thread as a prompt, agents as adapters, text for a model."""
 
 from workflow_util_agent._agent_adapter import (
     agent_to_adapter,
+)
+from workflow_util_agent._terminal import (
+    terminal_text,
 )
 from workflow_util_agent._thread_input import (
     DEFAULT_QUOTA_CHARS,
@@ -12,4 +15,5 @@ __all__ = [
     "DEFAULT_QUOTA_CHARS",
     "agent_to_adapter",
     "build_thread_input",
+    "terminal_text",
 ]

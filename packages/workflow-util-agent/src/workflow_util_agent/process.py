@@ -77,7 +77,9 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
 
     output: str
     """Both streams in the order they were written, or standard error alone where standard output
-    went elsewhere; ends in a newline unless empty."""
+    went elsewhere; as a terminal would show it, ending in a newline unless empty."""
+    left_out_bytes: int = 0
+    """What of them was too much to be kept; `output` says so where it was."""
     exit_code: int | None
     """128 + n for signal n, -n if it was the supervisor's; `None` when the time ran out."""
     wall_s: float
@@ -110,6 +112,7 @@ async def run_command(
         env: its whole environment; nothing is inherited.
         timeout_s: seconds that it may take.
         max_output_bytes: how much of `CommandResult.output` is kept: its beginning and its end.
+            What is long waits in a temporary file until the command has ended.
         adopt: look after processes that leave the session; not needed where the command is a
             sandbox with processes of its own, which ends when its input does.
         stdin: what it can read; no process and no file name shows it. Not for a sandbox.
@@ -126,28 +129,32 @@ async def run_command(
 
     async def run() -> None:
         started = time.monotonic()
-        async with _limited(limits) as group:
-            process = await _start(
-                _watched_by(group, adopt=adopt),
-                command,
-                cwd=cwd,
-                env=env,
-                stdin=stdin,
-                apart=on_stdout is not None,
-                pass_fds=pass_fds,
+        with ShortenedOutput(max_output_bytes) as output:
+            async with _limited(limits) as group:
+                process = await _start(
+                    _watched_by(group, adopt=adopt),
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    stdin=stdin,
+                    apart=on_stdout is not None,
+                    pass_fds=pass_fds,
+                )
+                timed_out = await _take_output(
+                    process, output, on_stdout, group, timeout_s=timeout_s
+                )
+                hits = group.hits() if group is not None else []
+            text = await _text(output)
+            results.append(
+                CommandResult(
+                    output=text,
+                    left_out_bytes=output.left_out,
+                    exit_code=None if timed_out else process.returncode,
+                    wall_s=time.monotonic() - started,
+                    limited=group is not None,
+                    hits=hits,
+                )
             )
-            output = ShortenedOutput(max_output_bytes)
-            timed_out = await _take_output(process, output, on_stdout, group, timeout_s=timeout_s)
-            hits = group.hits() if group is not None else []
-        results.append(
-            CommandResult(
-                output=output.text(),
-                exit_code=None if timed_out else process.returncode,
-                wall_s=time.monotonic() - started,
-                limited=group is not None,
-                hits=hits,
-            )
-        )
 
     try:
         # asyncio's own cancellation (`asyncio.timeout`) gets through shields, but not in here.
@@ -156,6 +163,12 @@ async def run_command(
     except BaseExceptionGroup as errors:
         raise _first_error(errors) from None
     return results[0]
+
+
+async def _text(output: ShortenedOutput) -> str:
+    if not output.is_long:
+        return output.text()
+    return await to_thread.run_sync(output.text)
 
 
 @asynccontextmanager

@@ -25,6 +25,8 @@ from workflow_util_agent.process import CommandResult, ProcessNotStarted, ending
 
 DEFAULT_TIMEOUT_S = 60
 MAX_TIMEOUT_S = 600
+MAX_OUTPUT_BYTES = 8 * 1024 * 1024
+"""What is kept of a command's output by default; `read_result` pages through it."""
 _MAX_COMMAND_BYTES = 100_000  # Linux takes 128 KiB in one argument (MAX_ARG_STRLEN)
 
 # In a sandbox all processes die with its first one, so this ends it all when its input ends. Input
@@ -43,7 +45,7 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str]
     folders: SandboxFolders = SandboxFolders()
     limits: CommandLimits = CommandLimits()
-    max_output_bytes: int = 64 * 1024
+    max_output_bytes: int = MAX_OUTPUT_BYTES
 
     async def run(self, workspace: Path, command: str, *, timeout_s: float) -> str:
         """Run a command with `sh -c` in the workspace; its output, and how it ended.
@@ -66,7 +68,8 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
                 ran, made = await self._run(workspace, line, None, timeout_s=timeout_s), []
         except ProcessNotStarted as error:
             raise ToolError(str(error)) from error
-        notes = [*self.limits.told(ran, in_sandbox=in_sandbox), *map(_removed, made)]
+        notes = [*_not_kept(ran), *self.limits.told(ran, in_sandbox=in_sandbox)]
+        notes += map(_removed, made)
         output = ran.output + "".join(f"[{note}]\n" for note in notes)
         if ran.exit_code is None:
             took = f"stopped: it took longer than {timeout_s:g} s"
@@ -105,6 +108,12 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
             limits=self.limits.of_all(),
             pass_fds=command.fds if command is not None else (),
         )
+
+
+def _not_kept(ran: CommandResult) -> list[str]:
+    """The model may not come to see the place in the middle that says so."""
+    words = "bytes of output in the middle were not kept; write long output to a file"
+    return [f"{ran.left_out_bytes} {words}"] if ran.left_out_bytes else []
 
 
 def _removed(path: str) -> str:

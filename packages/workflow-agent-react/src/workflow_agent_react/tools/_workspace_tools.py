@@ -23,7 +23,7 @@ def workspace_tools(
     max_processes: int = 1024,
     max_memory_bytes: int | None = None,
     max_tmp_bytes: int = 1 << 30,
-    max_output_bytes: int = 64 * 1024,
+    max_output_bytes: int = 8 * 1024 * 1024,
 ) -> Toolset:
     """Tools that work in the workspace of the thread that calls them, and nowhere else.
 
@@ -43,7 +43,8 @@ def workspace_tools(
         max_processes: how many processes and threads a command may have at a time.
         max_memory_bytes: what they may hold together; half of this machine's memory if not given.
         max_tmp_bytes: what `/tmp` and `/dev/shm` in the sandbox each may hold; it is memory, too.
-        max_output_bytes: what is kept of a command's output, half of it from the end.
+        max_output_bytes: what is kept of a command's output, half of it from the end. The model
+            is shown a part and reads on with `read_result`.
 
     Raises:
         SandboxUnavailable: a sandbox is required and doesn't work here.

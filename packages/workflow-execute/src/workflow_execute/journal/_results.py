@@ -13,6 +13,9 @@ from workflow_execute._records import TurnRecord
 
 T = TypeVar("T")
 
+MOST_INLINE_BYTES = 64 * 1024
+"""A longer result is an object of its own, so that a record stays small."""
+
 _nested = msgspec.json.Decoder(list[list[list[msgspec.Raw]]])
 
 
@@ -31,8 +34,8 @@ def decode(data: bytes, type_: type[T]) -> T:
 def with_result(
     record: TurnRecord, data: bytes, charge: Charge
 ) -> tuple[TurnRecord, tuple[Stored, ...]]:
-    """Put a result into its record: JSON inside it, which saves an object, else as a content."""
-    is_json = _is_json(data)
+    """Put a result into its record: short JSON inside it, which saves an object, else a content."""
+    is_json = len(data) <= MOST_INLINE_BYTES and _is_json(data)
     record = msgspec.structs.replace(
         record,
         at_ms=now_ms(),
