@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import ssl
 import urllib.request
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -24,6 +25,7 @@ from workflow_reactor._llm import LlmFn, Note
 from workflow_reactor._messages import AssistantMessage, Message
 from workflow_reactor._provider import LlmProvider, Profile
 from workflow_reactor._shown_url import shown_url, without_keys
+from workflow_reactor.http._bare_history import BareHistory, may_refuse_reasoning
 from workflow_reactor.http._exchange import Exchange, HttpReply
 from workflow_reactor.http._faults import (
     ProviderFault,
@@ -36,6 +38,8 @@ from workflow_reactor.reply._reply import NotAReply, read_reply
 from workflow_reactor.request._bodies import NO_OPTIONS, Frame, Framer, RequestOptions
 from workflow_reactor.request._conversation import Conversation, call_ids
 from workflow_reactor.request._tools import ToolDefinition
+
+_log = logging.getLogger("workflow_reactor")
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -133,6 +137,8 @@ class _Session:
         self._exchange: Exchange | None = None
         self._note = note
         self._sleep = sleep
+        self._bare = BareHistory()
+        self._reasoning_refused = False
 
     async def __call__(
         self,
@@ -145,6 +151,8 @@ class _Session:
         exchange = self._exchange = self._exchange or self._open_exchange()
         frame = self.frame(tools, options)
         body = messages.body(frame) if isinstance(messages, Conversation) else frame.body(messages)
+        if self._reasoning_refused:
+            body = self._bare.body(frame, messages)
         attempt, waited_s = 1, 0.0
         while True:
             answer = await exchange.post(body)
@@ -153,6 +161,10 @@ class _Session:
                 if isinstance(answer, HttpReply)
                 else answer
             )
+            if not isinstance(reply, AssistantMessage) and may_refuse_reasoning(reply):
+                reply = await self._ask_without_reasoning(
+                    reply, exchange, frame, messages, round, tools
+                )
             if isinstance(reply, AssistantMessage):
                 return reply
             fault = reply.without(self._provider.secrets())
@@ -163,6 +175,37 @@ class _Session:
                 await self._note(_retrying(fault, attempt, wait_s))
             await self._sleep(wait_s)
             attempt, waited_s = attempt + 1, waited_s + wait_s
+
+    async def _ask_without_reasoning(
+        self,
+        fault: ProviderFault,
+        exchange: Exchange,
+        frame: Frame,
+        messages: Sequence[Message],
+        round: int,
+        tools: Sequence[ToolDefinition],
+    ) -> AssistantMessage | ProviderFault:
+        """Send a refused request once more without the reasoning in it, if there is any.
+
+        Where that is taken, so are the later ones of the session; else the first fault stands.
+        """
+        body = self._bare.body(frame, messages)
+        if self._reasoning_refused or not self._bare.changed:
+            return fault
+        answer = await exchange.post(body)
+        reply = (
+            self._read(answer, round, tools, messages) if isinstance(answer, HttpReply) else None
+        )
+        if not isinstance(reply, AssistantMessage):
+            return fault
+        self._reasoning_refused = True
+        _log.warning(
+            "%r at %s refuses reasoning that is sent back, and took the request without it; "
+            "set `profile: {echo_reasoning: false}` for this provider",
+            self._provider.model,
+            shown_url(self._provider.base_url),
+        )
+        return reply
 
     def _read(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection
 from typing import Any, cast
 
@@ -16,6 +18,10 @@ from workflow_reactor.reply._json_text import (
     parse_strict,
     well_formed,
 )
+
+_DECODER = json.JSONDecoder()
+_OTHER_VALUE = re.compile(r"[{}\[\]]")
+_NAME_PARTS = re.compile(r"[A-Za-z0-9_-]+")
 
 CUT = (
     "the arguments were cut off at the output limit, so the call was not run; "
@@ -85,7 +91,7 @@ def _from_text(raw: str, *, cut: bool) -> tuple[str, str]:
     if not text:
         return "{}", ""
     try:
-        value, text = _parse(text)
+        value, text = _parse(text, cut=cut)
     except NotOneValue as error:
         if cut or looks_cut(text[max(0, text.find("{")) :]):
             return "{}", CUT
@@ -100,7 +106,7 @@ def _from_text(raw: str, *, cut: bool) -> tuple[str, str]:
     return (text, "") if isinstance(value, dict) else ("{}", _not_an_object(value))
 
 
-def _parse(text: str) -> tuple[object, str]:
+def _parse(text: str, *, cut: bool) -> tuple[object, str]:
     """Parse JSON, or what nearly is: line ends inside strings; a fence or words around it."""
     try:
         return parse_strict(text), text
@@ -108,11 +114,34 @@ def _parse(text: str) -> tuple[object, str]:
         problem = error
     if text.startswith(("{", "[")):
         mended = escape_controls(text)
+        if not cut:  # what follows may be the beginning of more
+            mended = _without_prose_after(mended)
         if mended == text:
             raise problem
     else:
         mended = find_json(text)
     return parse_strict(mended), mended
+
+
+def _without_prose_after(text: str) -> str:
+    """The JSON value that a text begins with, where only words follow: no other value."""
+    try:
+        _, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if _OTHER_VALUE.search(text, end) else text[:end]
+
+
+def own_name(name: str, names: Collection[str]) -> str:
+    """The one tool that a decorated name means, such as `add` by `functions.add:0`.
+
+    What stands around it is set off by a character that no tool's name has. Where none or several
+    of the tools are in it, the name stays as it is.
+    """
+    if name in names:
+        return name
+    inside = [each for each in dict.fromkeys(_NAME_PARTS.findall(name)) if each in names]
+    return inside[0] if len(inside) == 1 else name
 
 
 def _not_an_object(value: object) -> str:

@@ -164,7 +164,7 @@ def _calls(message: MessageBody) -> list[CallBody]:
             arguments = _arguments(function.arguments)
             calls.append(CallBody(function.name, arguments, call.id, extra, wrapped))
     older = _FUNCTION.read(message.function_call) if not calls else None
-    if older is not None:
+    if older is not None and (older.name or (_arguments(older.arguments) or "").strip()):
         calls.append(CallBody(older.name, _arguments(older.arguments)))
     return calls
 

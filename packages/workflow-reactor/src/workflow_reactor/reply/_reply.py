@@ -14,7 +14,7 @@ from typing import Any, cast
 from workflow_protocol import Usage
 from workflow_reactor._messages import AssistantMessage, Finish, ToolCall, assistant
 from workflow_reactor._provider import Profile
-from workflow_reactor.reply._calls import as_json, make_call, own_id
+from workflow_reactor.reply._calls import as_json, make_call, own_id, own_name
 from workflow_reactor.reply._completion import CallBody, MessageBody, NotAReply, read_body
 from workflow_reactor.reply._finish import read_finish
 from workflow_reactor.reply._json_text import well_formed
@@ -54,9 +54,10 @@ def read_reply(
     refusal = message.refusal if isinstance(message.refusal, str) else parts.refusal
     text = parts.text or well_formed(refusal)
     taken = set(taken_ids) if reply.calls or parts.calls else set[str]()
+    names = [tool.name for tool in tools or ()]
     calls = tuple(
         [
-            _call(call, taken, profile, round=round, index=index, cut=finish == "length")
+            _call(call, taken, names, profile, round=round, index=index, cut=finish == "length")
             for index, call in enumerate([*reply.calls, *parts.calls])
         ]
     )
@@ -161,19 +162,27 @@ def _finish(reason: object, usage: Usage, max_tokens: int | None) -> Finish:
 
 
 def _call(
-    call: CallBody, taken: set[str], profile: Profile, *, round: int, index: int, cut: bool
+    call: CallBody,
+    taken: set[str],
+    names: Collection[str],
+    profile: Profile,
+    *,
+    round: int,
+    index: int,
+    cut: bool,
 ) -> ToolCall:
     """A native call.
 
     Args:
         taken: the ids that are used in the conversation; gets that of the call.
+        names: the tools that were offered.
     """
     came = well_formed(call.id) if isinstance(call.id, str) else ""
     may_go_back = profile.echo_call_ids and came.strip() and came not in taken
     id = came if may_go_back else own_id(round, index, taken)
     taken.add(id)
     return make_call(
-        call.name if isinstance(call.name, str) else "",
+        own_name(call.name, names) if isinstance(call.name, str) else "",
         call.arguments,
         round=round,
         index=index,
