@@ -342,7 +342,7 @@ async def test_what_git_would_follow_is_removed_and_told(tmp_path: Path) -> None
     text = await shell(workspace, "echo evil > .git/commondir")
 
     assert text.startswith(
-        "[removed .git/commondir: git would take what it runs from there]\n[exit code 0, "
+        "[removed .git/commondir: git would look there for programs]\n[exit code 0, "
     )
     assert not (workspace / ".git" / "commondir").exists()
 
@@ -408,6 +408,76 @@ async def test_files_that_the_configuration_names_are_held_as_well(tmp_path: Pat
 
     assert not ran.exists(), text
     assert (workspace / "tools/ours").read_text() == "ours\n"
+
+
+NESTED = (
+    "git init -q nested; git -C nested commit -q --allow-empty -m x; "
+    "git -C nested config core.fsmonitor 'touch {ran}; false'; "
+)
+LINKS = {
+    "one command": [NESTED + "git add nested"],
+    "two commands": [NESTED, "git add nested"],
+    "committed": [NESTED + "git add nested; git commit -qm nested"],
+    "a split index": [NESTED + "git add nested; git update-index --split-index"],
+    "deep": [NESTED + "mkdir -p x/y; mv nested x/y; git add x"],
+    "another": ["git init -q nested", NESTED.replace("nested", "other") + "git add other"],
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "commands"),
+    [
+        *((make_clone, commands) for commands in LINKS.values()),
+        (make_worktree, LINKS["one command"]),
+        (make_submodule, LINKS["one command"]),
+    ],
+)
+async def test_a_repository_that_a_command_puts_into_the_index_runs_nothing(
+    tmp_path: Path, make: Callable[[Path], Path], commands: list[str]
+) -> None:
+    workspace, ran = make(tmp_path), tmp_path / "ran"
+    texts = [await shell(workspace, command.format(ran=ran)) for command in commands]
+    await to_thread.run_sync(watch, workspace)
+
+    assert not ran.exists(), texts
+    assert "it stands in the index of the repository around it" in texts[-1]
+
+
+async def test_without_the_sandbox_a_repository_in_the_index_would_have_run(
+    tmp_path: Path,
+) -> None:
+    workspace, ran = make_clone(tmp_path), tmp_path / "ran"
+    await shell(workspace, NESTED.format(ran=ran) + "git add nested", sandbox="off")
+    await to_thread.run_sync(watch, workspace)
+
+    assert ran.exists()
+
+
+async def test_a_submodule_that_is_empty_cannot_be_filled_with_another_repository(
+    tmp_path: Path,
+) -> None:
+    make_submodule(tmp_path)
+    git(tmp_path, "clone", "-q", "outer", "again")
+    workspace, ran = tmp_path / "again", tmp_path / "ran"
+    move = "mv nested/.git libs/inner/.git"
+
+    text = await shell(workspace, f"{NESTED.format(ran=ran)} {move}")
+    await to_thread.run_sync(watch, workspace)
+
+    assert not ran.exists(), text
+
+
+async def test_submodules_and_repositories_of_a_person_stay_as_they_are(tmp_path: Path) -> None:
+    inner = make_submodule(tmp_path)
+    outer = tmp_path / "outer"
+    git(outer, "clone", "-q", "../first", "vendor")
+
+    text = await shell(outer, "git add vendor; git -C libs/inner log --format=%s")
+
+    assert text.startswith("warning: adding embedded") or text.startswith("first\n")
+    assert "renamed" not in text
+    assert git(inner, "log", "--format=%s") == "first\n"
+    assert git(outer / "vendor", "log", "--format=%s") == "first\n"
 
 
 async def test_commands_at_the_same_time_share_a_repository(tmp_path: Path) -> None:

@@ -140,13 +140,16 @@ async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(
 
 
 @MODES
-def test_when_the_engine_is_killed_its_commands_are(tmp_path: Path, sandbox: SandboxMode) -> None:
+@pytest.mark.parametrize("first", ["true", "kill -STOP $PPID"])
+def test_when_the_engine_is_killed_its_commands_are(
+    tmp_path: Path, sandbox: SandboxMode, first: str
+) -> None:
     marker = f"1000.{os.getpid()}6"
     engine = (
         "import anyio\n"
         "from pathlib import Path\n"
         "from workflow_agent_react.shell._shell import Shell\n"
-        f"command = 'setsid sleep {marker} & touch ready; sleep {marker}'\n"
+        f"command = '{first}; setsid sleep {marker} & touch ready; sleep {marker}'\n"
         f"shell = Shell(sandbox={sandbox!r}, env={{}})\n"
         f"anyio.run(lambda: shell.run(Path({str(tmp_path)!r}), command, timeout_s=60))\n"
     )
@@ -166,6 +169,19 @@ async def test_a_command_that_kills_what_watches_it_in_the_sandbox_is_ended_too(
     command = f"pkill -KILL -f '[r]ead -r _' && echo killed; setsid sleep {marker} & sleep {marker}"
     with anyio.fail_after(10), pytest.raises(ToolError, match=r"killed\n\[stopped: "):
         await run(tmp_path, command, sandbox="require", timeout_s=1)
+
+    assert not running(marker)
+
+
+@needs_sandbox
+@pytest.mark.parametrize("whom", ["-1", "1", "$PPID"])
+async def test_a_command_that_stops_what_watches_it_in_the_sandbox_is_ended_too(
+    tmp_path: Path, whom: str
+) -> None:
+    marker = f"1000.{os.getpid()}9"
+    command = f"kill -STOP {whom}; setsid sleep {marker} & sleep {marker}"
+    with anyio.fail_after(10), pytest.raises(ToolError, match="stopped: "):
+        await run(tmp_path, command, sandbox="require", timeout_s=0.3)
 
     assert not running(marker)
 

@@ -56,6 +56,8 @@ class GitPlaces(msgspec.Struct, frozen=True):
     read_only: list[str] = []
     absent: list[str] = []
     """What isn't there and must not come: removed when a command has made it."""
+    tops: list[str] = []
+    """Where the repositories have their files."""
 
 
 def find_git_places(top: str, root: str, places: GitPlaces) -> None:
@@ -66,6 +68,7 @@ def find_git_places(top: str, root: str, places: GitPlaces) -> None:
         root: what a command can write to anyway; `top` is in it.
     """
     git = os.path.join(top, ".git")
+    places.tops.append(top)
     if os.path.islink(git):
         return  # a link can't be held in place
     if os.path.isdir(git):
@@ -80,6 +83,12 @@ def find_git_places(top: str, root: str, places: GitPlaces) -> None:
 def is_git_folder(path: str) -> bool:
     """Whether git takes a folder for one of its own (is_git_directory in its setup.c)."""
     return all(os.path.lexists(os.path.join(path, name)) for name in GIT_FOLDER)
+
+
+def git_folder_of(top: str) -> str | None:
+    """Where git keeps what belongs to the files of this folder."""
+    git = os.path.join(top, ".git")
+    return git if os.path.isdir(git) else _path_in(git, "gitdir:")
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from workflow_agent_react._errors import SandboxUnavailable, ToolError
+from workflow_agent_react.git._links import linked_repositories, set_aside
 from workflow_agent_react.git._places import (
     GitPlaces,
     enclosing_repository,
@@ -63,20 +64,43 @@ class SandboxFolders(msgspec.Struct, frozen=True, kw_only=True):
 class SandboxedCommand:
     """A command line with a sandbox around it. Close it when the command has ended."""
 
-    def __init__(
-        self, words: list[str], fds: list[int], *, root: str, absent: Sequence[str]
-    ) -> None:
+    def __init__(self, words: list[str], fds: list[int], *, root: str, git: GitPlaces) -> None:
         self.words = words
         self.fds = fds
         """The descriptors that the command line names."""
         self._root = root
-        self._absent = absent
+        self._git = git
 
     def close(self) -> list[str]:
-        """Close the descriptors; which files of git the command had made, that are removed."""
+        """Close the descriptors, and undo what the command did to steer git: in words, what."""
         for fd in self.fds:
             os.close(fd)
-        return [os.path.relpath(path, self._root) for path in self._absent if _removed(path)]
+        removed = [path for path in self._git.absent if _removed(path)]
+        return [
+            *(
+                f"removed {self._shown(path)}: git would look there for programs"
+                for path in removed
+            ),
+            *(
+                f"renamed {self._shown(path)}: it stands in the index of the repository around it, "
+                "so that git would run what its config says; leave it out, or run no git there"
+                for path in self._set_aside()
+            ),
+        ]
+
+    def _set_aside(self) -> list[str]:
+        """What linked repositories have new, or had when nobody looked, is out of git's way."""
+        held = set(self._git.read_only)
+        found: list[str] = []
+        for top in self._git.tops:
+            for link in linked_repositories(top):
+                git = os.path.join(top, link, ".git")
+                if not held & {git, os.path.join(git, "config")} and set_aside(top, link):
+                    found.append(git)
+        return found
+
+    def _shown(self, path: str) -> str:
+        return os.path.relpath(path, self._root)
 
 
 def use_sandbox(mode: SandboxMode) -> tuple[bool, str]:
@@ -190,7 +214,7 @@ def _command(
     for path in ("/dev", "/proc", "/", *hidden):
         words += ["--remount-ro", path]
     line = [*start, *words, "--chdir", root, "--", *command]
-    return SandboxedCommand(line, fds, root=root, absent=git.absent)
+    return SandboxedCommand(line, fds, root=root, git=git)
 
 
 def _bind_folders(mounts: Mounts, root: str, folders: SandboxFolders) -> GitPlaces:

@@ -63,13 +63,12 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         line = self.limits.around(["/bin/sh", "-c", command], in_sandbox=in_sandbox)
         try:
             if in_sandbox:
-                ran, made = await self._run_in_sandbox(workspace, line, timeout_s=timeout_s)
+                ran, undone = await self._run_in_sandbox(workspace, line, timeout_s=timeout_s)
             else:
-                ran, made = await self._run(workspace, line, None, timeout_s=timeout_s), []
+                ran, undone = await self._run(workspace, line, None, timeout_s=timeout_s), []
         except ProcessNotStarted as error:
             raise ToolError(str(error)) from error
-        notes = [*_not_kept(ran), *self.limits.told(ran, in_sandbox=in_sandbox)]
-        notes += map(_removed, made)
+        notes = [*_not_kept(ran), *self.limits.told(ran, in_sandbox=in_sandbox), *undone]
         output = ran.output + "".join(f"[{note}]\n" for note in notes)
         if ran.exit_code is None:
             took = f"stopped: it took longer than {timeout_s:g} s"
@@ -82,13 +81,13 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
         wrap = partial(sandboxed, max_tmp_bytes=self.limits.max_tmp_bytes)
         command = await to_thread.run_sync(wrap, workspace, inside, self.folders)
-        made: list[str] = []
+        undone: list[str] = []
         try:
             ran = await self._run(workspace, command.words, command, timeout_s=timeout_s)
         finally:
             with anyio.CancelScope(shield=True):
-                made = await to_thread.run_sync(command.close)
-        return ran, made
+                undone = await to_thread.run_sync(command.close)
+        return ran, undone
 
     async def _run(
         self,
@@ -114,10 +113,6 @@ def _not_kept(ran: CommandResult) -> list[str]:
     """The model may not come to see the place in the middle that says so."""
     words = "bytes of output in the middle were not kept; write long output to a file"
     return [f"{ran.left_out_bytes} {words}"] if ran.left_out_bytes else []
-
-
-def _removed(path: str) -> str:
-    return f"removed {path}: git would take what it runs from there"
 
 
 def _must_be_usable(command: str) -> None:
