@@ -88,27 +88,27 @@ class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 def system(text: str) -> Message:
     """The system message."""
-    return Message("system", _encode({"role": "system", "content": clean(text)}))
+    return Message("system", _encode({"role": "system", "content": without_half_pairs(text)}))
 
 
 def user(text: str) -> Message:
     """A user message."""
-    return Message("user", _encode({"role": "user", "content": clean(text)}))
+    return Message("user", _encode({"role": "user", "content": without_half_pairs(text)}))
 
 
 def tool_result(call: ToolCall, text: str) -> Message:
     """The answer to one native tool call."""
-    content = clean(text) if text.strip() else EMPTY
+    content = without_half_pairs(text) if text.strip() else EMPTY
     return Message("tool", _encode({"role": "tool", "tool_call_id": call.id, "content": content}))
 
 
-def assistant(text: str, tool_calls: Sequence[ToolCall] = (), **extra: Any) -> Message:
+def assistant(text: str, tool_calls: Sequence[ToolCall] = (), /, **extra: Any) -> Message:
     """An assistant turn: text, calls, or both. `extra` holds provider fields to echo.
 
     It is valid for the strictest endpoint: content is null only beside calls and is never blank,
     names are of the characters that a tool's name may have.
     """
-    text = clean(text) if text.strip() else ""
+    text = without_half_pairs(text) if text.strip() else ""
     data: dict[str, Any] = {"role": "assistant", "content": text or EMPTY}
     if tool_calls:
         data["content"] = text or None
@@ -133,7 +133,7 @@ def _valid_name(name: str) -> str:
     return name if _NAME.fullmatch(name) else (_NOT_IN_NAME.sub("_", name)[:64] or "unnamed")
 
 
-def clean(text: str) -> str:
+def without_half_pairs(text: str) -> str:
     """Replace lone surrogates, which no UTF-8 message can carry, by U+FFFD."""
     try:
         text.encode()

@@ -13,7 +13,7 @@ from workflow_reactor._messages import ToolCall
 from workflow_reactor.reply._calls import CUT
 from workflow_reactor.reply._json_text import NotOneValue, find_json, parse_strict
 from workflow_reactor.request._tools import ToolDefinition
-from workflow_reactor.schemas._absent_keys import without_absent
+from workflow_reactor.schemas._optional_nulls import drop_optional_nulls
 
 T = TypeVar("T")
 
@@ -98,13 +98,13 @@ class ResultSchema(Generic[T]):
                 raise misfit from None
 
     def _read_bare(self, text: str) -> Resolved[T]:
-        return self._validated(without_absent(self._bare, text).encode())
+        return self._validated(drop_optional_nulls(self._bare, text).encode())
 
     def _validated(self, json: bytes) -> Resolved[T]:
         return Resolved(value=self.schema.validate_json(json), json=json)
 
     def _read_inner(self, text: str) -> Resolved[T]:
-        inner = _unwrap(without_absent(self.json_schema, text))
+        inner = _unwrap(drop_optional_nulls(self.json_schema, text))
         try:
             return self._validated(inner)
         except SchemaMismatch as misfit:

@@ -171,8 +171,8 @@ def test_older_drafts_are_checked_by_their_own_rules() -> None:
     )
     assert faults({"pair": ["a"]}, tool) == []
     assert faults({"pair": [1, 2]}, tool) == [
-        "$.pair[0]: expected a string, got 1",
         "$.pair: nothing may stand here",
+        "$.pair[0]: expected a string, got 1",
     ]
 
 

@@ -99,7 +99,7 @@ def is_coloured(reply: AssistantMessage) -> Verdict:
     """It fits the schema with a colour."""
     value = _value(reply)
     colour = cast("JsonObject", value).get("colour") if isinstance(value, dict) else None
-    if colour in {"red", "green"}:
+    if colour in ("red", "green"):
         return Verdict("yes", "the reply fits the schema")
     if reply.finish == "length":
         return Verdict("unclear", "cut off")

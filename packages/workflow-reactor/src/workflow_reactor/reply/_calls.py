@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
+from workflow_reactor._json import is_deep
 from workflow_reactor._messages import ToolCall
 from workflow_reactor.reply._json_text import (
     NotOneValue,
@@ -54,8 +55,7 @@ def make_call(
         raw = well_formed(arguments)
         text, fault = _from_text(raw, cut=cut)
     else:
-        raw = as_json(arguments)
-        text, fault = _from_value(arguments, raw)
+        raw, text, fault = _from_value(arguments)
     return ToolCall(
         id=id or own_id(round, index),
         name=well_formed(name).strip().removeprefix("functions."),
@@ -78,11 +78,19 @@ def broken_call(name: str, raw: str, fault: str, *, round: int, index: int) -> T
     return ToolCall(id=empty.id, name=empty.name, arguments="{}", fault=fault, raw_arguments=raw)
 
 
-def _from_value(value: object, raw: str) -> tuple[str, str]:
-    """Decoded arguments: an object, or nothing at all."""
+def _from_value(value: object) -> tuple[str, str, str]:
+    """Decoded arguments, an object or nothing at all: their text as raw and as used, the fault."""
     if value is None:
-        return "{}", ""
-    return (raw, "") if isinstance(value, dict) else ("{}", _not_an_object(value))
+        return "", "{}", ""
+    if is_deep(value):
+        return "", "{}", "the arguments are nested too deeply"
+    try:
+        text = well_formed(msgspec.json.encode(cast("Any", value)).decode())
+    except UnicodeEncodeError:  # half a surrogate pair in some text of it
+        text = well_formed(json.dumps(value))
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError):
+        return "", "{}", "the arguments hold a value that JSON has no form for"
+    return (text, text, "") if isinstance(value, dict) else (text, "{}", _not_an_object(value))
 
 
 def _from_text(raw: str, *, cut: bool) -> tuple[str, str]:
@@ -157,13 +165,3 @@ def _not_an_object(value: object) -> str:
         case _:
             kind = "a number"
     return f"the arguments must be a JSON object, not {kind}"
-
-
-def as_json(value: object) -> str:
-    """Encode decoded arguments; what no encoder takes came from no decoder."""
-    if value is None:
-        return ""
-    try:
-        return msgspec.json.encode(cast("Any", value)).decode()
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
-        return repr(value)

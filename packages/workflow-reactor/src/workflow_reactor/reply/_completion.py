@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from workflow_reactor.reply._json_text import escape_controls, well_formed
+from workflow_reactor.reply._json_text import STRING, escape_controls, well_formed
 from workflow_reactor.reply._unknown import (
     CALL_FIELDS,
     FUNCTION_FIELDS,
@@ -19,7 +19,7 @@ from workflow_reactor.reply._unknown import (
 T = TypeVar("T")
 
 _ABSENT = msgspec.Raw()
-_NOT_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b', re.DOTALL)
+_STRING_OR_WORD = re.compile(STRING + r"|-?\b(?:NaN|Infinity)\b", re.DOTALL)
 
 
 class NotAReply(ValueError):
@@ -47,8 +47,9 @@ class CallBody(msgspec.Struct, frozen=True):
     """A native call as it came."""
 
     name: object
-    arguments: str | None
-    """The text that the model wrote, also where the provider sent an object. `None`: nothing."""
+    arguments: object
+    """The text that the model wrote, also where the provider sent an object; a decoded value where
+    the call is a part of the content. `None`: nothing."""
     id: object = None
     extra: Fields = {}
     """What else the provider put on the call, and on its function."""
@@ -181,7 +182,7 @@ def _arguments(raw: msgspec.Raw) -> str | None:
 def _mended(body: bytes) -> bytes:
     """What some endpoints get wrong: a BOM, broken UTF-8, half surrogates, line ends, NaN."""
     text = well_formed(body.decode("utf-8-sig", "replace").strip().lstrip("\ufeff"))
-    text = _NOT_JSON.sub(lambda found: found[0] if found[0][0] == '"' else "null", text)
+    text = _STRING_OR_WORD.sub(lambda found: found[0] if found[0][0] == '"' else "null", text)
     return escape_controls(text).encode()
 
 

@@ -1,26 +1,35 @@
-"""JSON out of what models write: fences, reasoning blocks, prose around it."""
+"""JSON out of what models write: fences, reasoning blocks, prose around it.
+
+Everything here takes time in proportion to the text: no pattern and no loop reads a part twice
+because what it hoped for did not come. `tests/adversary` holds that.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from typing import Any, cast
+from typing import Any
 
-from workflow_reactor._messages import clean
+from workflow_reactor._json import MAX_DEPTH, is_deep
+from workflow_reactor._messages import without_half_pairs
 
-MAX_DEPTH = 200
 _MAX_FALSE_STARTS = 200
+_MAX_VALUES = 1_000
 
 _REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
 _REASONING_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL)
-_OBJECT_START = re.compile(r'\{\s*"')
+_OPENER = re.compile(r"[{\[]")
+_OBJECT_START = re.compile(r'\{\s*+"')
 _ESCAPES = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair: one character
     r"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",  # half a pair | any other escape
     re.DOTALL,
 )
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+STRING = r'"(?:[^"\\]++|\\.?)*+"?'
+"""A pattern of a JSON string, whole or cut off (with DOTALL). It matches from each quote on, so no
+search begins again inside a string that has no end."""
+_STRING = re.compile(STRING, re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _CUT_WORD = re.compile(r"(?:-|\.|\.?[eE][+-]?|t|tr|tru|f|fa|fal|fals|n|nu|nul)")
 _DECODER = json.JSONDecoder()
@@ -46,7 +55,7 @@ def parse_strict(text: str) -> Any:
         raise
     except ValueError:  # the interpreter's own limit
         raise NotOneValue("a number in it has too many digits") from None
-    if text.count("{") + text.count("[") > MAX_DEPTH and _is_deep(value):
+    if text.count("{") + text.count("[") > MAX_DEPTH and is_deep(value):
         raise NotOneValue("the JSON is nested too deeply")
     return value
 
@@ -56,7 +65,7 @@ def well_formed(text: str) -> str:
 
     No UTF-8 text can carry them: a strict decoder refuses them, a file or a log can't be written.
     """
-    text = clean(text)
+    text = without_half_pairs(text)
     if "\\u" in text:
         text = _ESCAPES.sub(lambda found: "\ufffd" if found[1] else found[0], text)
     return text
@@ -64,6 +73,8 @@ def well_formed(text: str) -> str:
 
 def escape_controls(text: str) -> str:
     """Escape the line ends and tabs that a model wrote into strings as they are."""
+    if not _CONTROL.search(text):
+        return text
     return _STRING.sub(
         lambda found: _CONTROL.sub(lambda one: json.dumps(one[0])[1:-1], found[0]), text
     )
@@ -108,8 +119,8 @@ def find_json(text: str) -> str:
     found = find_values(without_reasoning(whole))
     if not found:
         raise NotOneValue("it holds no JSON value")
-    values = [parse_strict(each) for each in found]
-    if any(not _same(value, values[0]) for value in values[1:]):
+    forms = [_canonical(parse_strict(each)) for each in found]
+    if any(form != forms[0] for form in forms):
         raise NotOneValue(f"it holds {len(found)} different JSON values; write exactly one")
     return found[0]
 
@@ -117,51 +128,43 @@ def find_json(text: str) -> str:
 def find_values(text: str) -> list[str]:
     """Find every JSON object and array in a text, outermost ones only.
 
+    A bracket that begins no JSON is text, and the search goes on where it stopped being JSON.
+
     Raises:
-        NotOneValue: an object begins and does not end. Its parts are no values of their own.
+        NotOneValue: an object, or an array with objects, begins and does not end. Its parts are no
+            values of their own. Or there are more than a thousand values.
     """
     found: list[str] = []
     position = false_starts = 0
-    while (start := _next_open(text, position)) >= 0:
+    while opener := _OPENER.search(text, position):
+        start = opener.start()
         try:
-            _, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:
+            _, position = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
             false_starts += 1
-            if _OBJECT_START.match(text, start) or false_starts > _MAX_FALSE_STARTS:
-                problem = _explain(text, error) if isinstance(error, json.JSONDecodeError) else ""
-                raise NotOneValue(
-                    f"the JSON in it is broken or incomplete{problem and f' ({problem})'}"
-                ) from None
-            position = start + 1
-            continue
-        found.append(text[start:end])
-        position = end
+            if _has_an_object(text, start, error.pos) or false_starts > _MAX_FALSE_STARTS:
+                problem = _explain(text, error)
+                raise NotOneValue(f"the JSON in it is broken or incomplete ({problem})") from None
+            position = max(start + 1, error.pos)
+        except RecursionError:
+            raise NotOneValue("the JSON in it is nested too deeply") from None
+        except ValueError:  # the interpreter's own limit
+            raise NotOneValue("a number in it has too many digits") from None
+        else:
+            found.append(text[start:position])
+            if len(found) > _MAX_VALUES:
+                raise NotOneValue(f"it holds more than {_MAX_VALUES} JSON values")
     return found
 
 
-def _next_open(text: str, position: int) -> int:
-    starts = [i for i in (text.find("{", position), text.find("[", position)) if i >= 0]
-    return min(starts, default=-1)
+def _has_an_object(text: str, start: int, end: int) -> bool:
+    """Whether what begins like JSON at `start` and breaks off at `end` is more than a bracket."""
+    return bool(_OBJECT_START.match(text, start) or _OBJECT_START.search(text, start, end))
 
 
-def _same(a: Any, b: Any) -> bool:
-    """JSON's equality: `True` is not 1."""
-    return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
-
-
-def _is_deep(value: object) -> bool:
-    level: list[object] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        inner: list[object] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner += cast("dict[str, object]", each).values()
-            elif isinstance(each, list):
-                inner += cast("list[object]", each)
-        if not inner:
-            return False
-        level = inner
-    return True
+def _canonical(value: Any) -> str:
+    """The same text for what is equal in JSON's sense: `True` is not 1."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from typing import Any, cast
 from workflow_protocol import Usage
 from workflow_reactor._messages import AssistantMessage, Finish, ToolCall, assistant
 from workflow_reactor._provider import Profile
-from workflow_reactor.reply._calls import as_json, make_call, own_id, own_name
+from workflow_reactor.reply._calls import make_call, own_id, own_name
 from workflow_reactor.reply._completion import CallBody, MessageBody, NotAReply, read_body
 from workflow_reactor.reply._finish import read_finish
 from workflow_reactor.reply._json_text import well_formed
-from workflow_reactor.reply._text_calls import calls_in_text, spelled
+from workflow_reactor.reply._text_calls import calls_as_text, calls_in_text
 from workflow_reactor.reply._unknown import REASONING
 from workflow_reactor.request._tools import ToolDefinition
 
@@ -62,7 +62,7 @@ def read_reply(
         ]
     )
     if calls and tools is not None and not tools:
-        text, calls = text or spelled(calls), ()
+        text, calls = text or calls_as_text(calls), ()
     elif not calls and profile.text_tool_calls and text and (tools is None or tools):
         names = None if tools is None else {tool.name for tool in tools}
         calls = calls_in_text(text, names, round=round)
@@ -84,31 +84,42 @@ class _Parts:
     """Content is a string, null, or a list of parts: texts, thoughts, refusals, calls."""
 
     def __init__(self, content: object) -> None:
-        self.text = self.thoughts = self.refusal = ""
+        texts: list[str] = []
+        thoughts: list[str] = []
+        refusals: list[str] = []
         self.calls: list[CallBody] = []
-        if isinstance(content, str):
-            self.text = well_formed(content)
-        elif isinstance(content, dict):
-            self._read([cast("object", content)])
-        elif isinstance(content, list):
-            self._read(cast("list[object]", content))
-
-    def _read(self, parts: list[object]) -> None:
-        for part in parts:
+        for part in _listed(content):
             fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {"text": part}
             match fields:
                 case {"type": "tool_use", "name": str()}:
-                    arguments = as_json(fields.get("input"))
-                    self.calls.append(CallBody(fields["name"], arguments, fields.get("id")))
+                    self.calls.append(
+                        CallBody(fields["name"], fields.get("input"), fields.get("id"))
+                    )
                 case {"type": "thinking" | "reasoning"}:
-                    thought = _Parts(fields.get("thinking") or fields.get("text"))
-                    self.thoughts += thought.text
+                    thoughts += _texts_in(fields.get("thinking") or fields.get("text"))
                 case {"refusal": str(words)}:
-                    self.refusal += words
+                    refusals.append(words)
                 case {"text": str(words)}:
-                    self.text += well_formed(words)
+                    texts.append(words)
                 case _:
                     pass
+        self.text = well_formed("".join(texts))
+        self.thoughts = well_formed("".join(thoughts))
+        self.refusal = "".join(refusals)
+
+
+def _listed(content: object) -> list[object]:
+    return cast("list[object]", content) if isinstance(content, list) else [content]
+
+
+def _texts_in(thought: object) -> list[str]:
+    """A thought is a text, or parts with a text each."""
+    found: list[str] = []
+    for part in _listed(thought):
+        text = cast("dict[str, object]", part).get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            found.append(text)
+    return found
 
 
 def _reasoning(message: MessageBody, parts: _Parts) -> str:

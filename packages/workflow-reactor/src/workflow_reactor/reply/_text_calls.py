@@ -21,7 +21,7 @@ from workflow_reactor.reply._json_text import (
 _TAG = re.compile(
     r"<(tool_calls?|function_calls?)>(.*?)(?:</\1>|(?=<\1>)|\Z)", re.DOTALL | re.IGNORECASE
 )
-_NAME = re.compile(r'"name"\s*:\s*"([^"\\]{1,64})"')
+_NAME = re.compile(r'"name"\s*+:\s*+"([^"\\]{1,64})"')
 
 
 def calls_in_text(text: str, names: Collection[str] | None, *, round: int) -> tuple[ToolCall, ...]:
@@ -58,7 +58,7 @@ def _in_block(
         return [broken_call(named[1], block.strip(), fault, round=round, index=first)]
     found: list[tuple[str, object]] = []
     for value in values:
-        inside = _of_value(value, bare=bare)
+        inside = _calls_of(value, bare=bare)
         if not inside:
             return []
         found += inside
@@ -70,28 +70,40 @@ def _in_block(
     ]
 
 
-def _of_value(value: object, *, bare: bool) -> list[tuple[str, object]]:
+def _calls_of(value: object, *, bare: bool) -> list[tuple[str, object]]:
     """The calls that a JSON value spells; none if any part of it is something else."""
-    if isinstance(value, list):
-        items = [_of_value(item, bare=bare) for item in cast("list[object]", value)]
-        return [call for item in items for call in item] if all(items) else []
-    if not isinstance(value, dict):
-        return []
-    fields = cast("dict[str, Any]", value)
+    found: list[tuple[str, object]] = []
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list) and value:
+            waiting += reversed(cast("list[object]", value))
+            continue
+        if not isinstance(value, dict):
+            return []
+        fields = cast("dict[str, Any]", value)
+        inner = _wrapped(fields)
+        if inner is not None:
+            waiting.append(inner)
+            continue
+        name: object = fields.get("name")
+        arguments: object = fields.get("arguments", fields.get("parameters"))
+        if not isinstance(name, str) or not (
+            isinstance(arguments, dict | str) or (arguments is None and not bare)
+        ):
+            return []
+        found.append((name, cast("object", arguments)))
+    return found
+
+
+def _wrapped(fields: dict[str, Any]) -> object:
+    """What stands under `tool_calls` or `function`, in which models wrap their calls."""
     if isinstance(fields.get("tool_calls"), list):
-        return _of_value(fields["tool_calls"], bare=bare)
-    if isinstance(fields.get("function"), dict):
-        return _of_value(fields["function"], bare=bare)
-    name: object = fields.get("name")
-    arguments: object = fields.get("arguments", fields.get("parameters"))
-    if not isinstance(name, str) or not (
-        isinstance(arguments, dict | str) or (arguments is None and not bare)
-    ):
-        return []
-    return [(name, cast("object", arguments))]
+        return fields["tool_calls"]
+    return fields["function"] if isinstance(fields.get("function"), dict) else None
 
 
-def spelled(calls: Collection[ToolCall]) -> str:
+def calls_as_text(calls: Collection[ToolCall]) -> str:
     """Native calls as text, for a conversation without tools."""
     return "\n".join(
         msgspec.json.encode(

@@ -12,11 +12,12 @@ import msgspec
 
 from workflow_protocol import Effect, Fault, JsonObject, SchemaMismatch, ThreadContext
 from workflow_reactor._errors import ToolNameError, ToolSchemaError
-from workflow_reactor._messages import ToolCall
+from workflow_reactor._messages import ToolCall, without_half_pairs
 from workflow_reactor._provider import Profile
 from workflow_reactor.request._tool_schema import schema_to_send
-from workflow_reactor.schemas._absent_keys import without_absent
-from workflow_reactor.schemas._check import BadJsonSchema, Check, compile_check
+from workflow_reactor.schemas._bounds import BadJsonSchema, refuse_unbounded
+from workflow_reactor.schemas._check import Check, compile_check
+from workflow_reactor.schemas._optional_nulls import drop_optional_nulls
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _encode = msgspec.json.Encoder().encode
@@ -58,6 +59,7 @@ class ToolDefinition:
             raise ToolNameError(self.name)
         if self.parameters.get("type") != "object":
             raise ToolSchemaError(self.name, 'its root must have `"type": "object"`')
+        _refuse_unbounded(self.name, self._encoded)
         if not self.validated:
             _ = self._check
 
@@ -73,7 +75,7 @@ class ToolDefinition:
             schema, strict, _ = schema_to_send(self.parameters, profile)
             function: JsonObject = {
                 "name": self.name,
-                "description": self.description,
+                "description": without_half_pairs(self.description),
                 "parameters": schema,
             }
             if strict:
@@ -89,7 +91,7 @@ class ToolDefinition:
         """
         if call.fault:
             return call
-        arguments = without_absent(self.parameters, call.arguments)
+        arguments = drop_optional_nulls(self.parameters, call.arguments)
         if arguments is not call.arguments:
             call = replace(call, arguments=arguments)
         if self.validated:
@@ -105,7 +107,10 @@ class ToolDefinition:
         return received if received.fault or not self.validated else self._checked(received)
 
     def _checked(self, call: ToolCall) -> ToolCall:
-        faults = self._check(msgspec.json.decode(call.arguments))
+        try:
+            faults = self._check(msgspec.json.decode(call.arguments))
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            return replace(call, fault=f"the arguments are not one JSON object: {error}")
         return replace(call, fault=_words(faults)) if faults else call
 
     @cached_property
@@ -113,18 +118,42 @@ class ToolDefinition:
         return {}
 
     @cached_property
+    def _encoded(self) -> bytes:
+        try:
+            return _encode(self.parameters)
+        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+            raise ToolSchemaError(self.name, f"it isn't made of JSON values: {error}") from error
+        except RecursionError:
+            raise ToolSchemaError(self.name, "it is nested too deeply") from None
+
+    @cached_property
     def _check(self) -> Check:
         try:
-            return _compiled(_encode(self.parameters))
+            return _compiled(self._encoded)
         except BadJsonSchema as error:
             raise ToolSchemaError(self.name, str(error)) from error
-        except TypeError as error:
-            raise ToolSchemaError(self.name, f"it isn't made of JSON values: {error}") from error
 
 
 @lru_cache(maxsize=512)
 def _compiled(parameters: bytes) -> Check:
     return compile_check(msgspec.json.decode(parameters))
+
+
+def _refuse_unbounded(name: str, parameters: bytes) -> None:
+    reason = _why_unbounded(parameters)
+    if reason:
+        raise ToolSchemaError(name, reason)
+
+
+@lru_cache(maxsize=512)
+def _why_unbounded(parameters: bytes) -> str:
+    try:
+        refuse_unbounded(msgspec.json.decode(parameters), len(parameters))
+    except (BadJsonSchema, msgspec.DecodeError) as error:
+        return str(error)
+    except RecursionError:
+        return "it is nested too deeply"
+    return ""
 
 
 def _words(faults: list[Fault]) -> str:

@@ -29,7 +29,12 @@ _ONE = frozenset(
     }
 )
 _MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_ANYTHING: JsonObject = {}
 _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+
+
+_MAX_INDEX_DIGITS = 9
+"""More would be no place in an array, and too many can't even be made a number."""
 
 
 def map_schemas(node: JsonObject, apply: Callable[[JsonObject], Any]) -> JsonObject:
@@ -65,8 +70,8 @@ def find_schema(root: JsonObject, ref: str) -> JsonObject | None:
         key = unquote(part).replace("~1", "/").replace("~0", "~")
         if isinstance(node, dict):
             node = cast("JsonObject", node).get(key)
-        elif isinstance(node, list) and key.isdecimal() and int(key) < len(cast("Any", node)):
-            node = cast("list[Any]", node)[int(key)]
+        elif isinstance(node, list) and key.isdecimal() and len(key) < _MAX_INDEX_DIGITS:
+            node = _at(cast("list[Any]", node), int(key), None)
         else:
             return None
     return cast("JsonObject", node) if isinstance(node, dict) else None
@@ -86,18 +91,51 @@ def followed(root: JsonObject, node: JsonObject) -> JsonObject:
 
 
 def members(node: JsonObject) -> Sequence[JsonObject]:
-    """The alternatives of a union; nothing where the schema is none."""
-    found: Any = node.get("anyOf") or node.get("oneOf")
-    listed = cast("list[Any]", found) if isinstance(found, list) else []
-    return [cast("JsonObject", each) for each in listed if isinstance(each, dict)]
+    """The alternatives of a union, without those that are `false`; nothing where it is none."""
+    return _schemas_in(node.get("anyOf") or node.get("oneOf"))
+
+
+def all_of(node: JsonObject) -> list[JsonObject]:
+    """The schemas under `allOf`."""
+    return _schemas_in(node.get("allOf"))
 
 
 def types_of(node: JsonObject) -> list[str]:
-    """The types that a schema names, in their order; nothing where it names none."""
+    """The types that a schema names, each once and in their order; nothing where it names none."""
     declared: Any = node.get("type")
     if isinstance(declared, str):
         return [declared]
-    return list(cast("list[str]", declared)) if isinstance(declared, list) else []
+    return list(dict.fromkeys(_texts_in(declared)))
+
+
+def required_of(node: JsonObject) -> list[str]:
+    """The keys that an object must have."""
+    return _texts_in(node.get("required"))
+
+
+def item_schema(node: JsonObject, index: int) -> JsonObject:
+    """The schema of an array's item; the empty one where any item may stand."""
+    found: Any = node.get("items")
+    first: Any = node.get("prefixItems", found)
+    if isinstance(first, list):
+        rest = node.get("items") if "prefixItems" in node else node.get("additionalItems")
+        found = _at(cast("list[Any]", first), index, rest)
+    return cast("JsonObject", found) if isinstance(found, dict) else _ANYTHING
+
+
+def _at(items: list[Any], index: int, otherwise: Any) -> Any:
+    return items[index] if index < len(items) else otherwise
+
+
+def _texts_in(found: object) -> list[str]:
+    listed = cast("list[object]", found) if isinstance(found, list) else []
+    return [each for each in listed if isinstance(each, str)]
+
+
+def _schemas_in(found: object) -> list[JsonObject]:
+    listed = cast("list[object]", found) if isinstance(found, list) else []
+    schemas = [_ANYTHING if each is True else each for each in listed]
+    return [cast("JsonObject", each) for each in schemas if isinstance(each, dict)]
 
 
 def constants(node: JsonObject) -> list[Any] | None:
