@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 import msgspec
@@ -16,7 +16,7 @@ def tool_line(tool: ToolDefinition) -> str:
     types = "".join(
         f"\n    {name} = {type_words(each)}"
         for key in ("$defs", "definitions")
-        for name, each in cast("Mapping[str, JsonObject]", tool.parameters.get(key, {})).items()
+        for name, each in _named(tool.parameters, key).items()
     )
     head = f"- {tool.name}({parameter_words(tool)}): {tool.description}"
     return f"{head}{parameter_notes(tool)}{types}"
@@ -33,31 +33,58 @@ def parameter_notes(tool: ToolDefinition) -> str:
 
 def properties_of(schema: JsonObject) -> Mapping[str, JsonObject]:
     """The properties of an object's schema; `true`, which is a schema too, as the empty one."""
-    properties = cast("Mapping[str, object]", schema.get("properties", {}))
+    properties = _named(schema, "properties")
     return {
         name: cast("JsonObject", each) if isinstance(each, dict) else {}
         for name, each in properties.items()
     }
 
 
-def type_words(schema: JsonObject) -> str:
-    if "const" in schema:
-        return msgspec.json.encode(schema["const"]).decode()
-    if "enum" in schema:
-        return " | ".join(msgspec.json.encode(each).decode() for each in schema["enum"])
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if options:
-        return " | ".join(dict.fromkeys(type_words(option) for option in options))
-    if schema.get("type") == "array":
-        items = schema.get("items")
-        return f"[{type_words(cast('JsonObject', items) if isinstance(items, dict) else {})}, …]"
-    if schema.get("type") == "object" and "properties" in schema:
-        return "{" + _fields(schema) + "}"
-    ref = schema.get("$ref")
-    if isinstance(ref, str):
-        return ref.rpartition("/")[2]
-    type_ = schema.get("type", "any")
-    return type_ if isinstance(type_, str) else " | ".join(type_)
+def required_of(schema: JsonObject) -> list[str]:
+    """The keys that an object must have."""
+    return [each for each in _listed(schema, "required") if isinstance(each, str)]
+
+
+def members_of(schema: JsonObject) -> list[object]:
+    """The alternatives of a union, each a schema or `true` or `false`."""
+    return _listed(schema, "anyOf") or _listed(schema, "oneOf")
+
+
+def types_of(schema: JsonObject) -> list[str]:
+    """The types that a schema names."""
+    type_: object = schema.get("type")
+    if isinstance(type_, str):
+        return [type_]
+    return [each for each in _listed(schema, "type") if isinstance(each, str)]
+
+
+def constants_of(schema: JsonObject) -> list[object]:
+    """The only values that there may be; none where the schema doesn't say."""
+    return [schema["const"]] if "const" in schema else _listed(schema, "enum")
+
+
+def type_words(schema: object) -> str:
+    """A schema in a few words: `string | null`, `[integer, …]`, `{path: string, limit?: integer}`.
+
+    Any JSON Schema has some: `any` where there is nothing to say, `nothing` for `false`.
+    """
+    if not isinstance(schema, dict):
+        return "nothing" if schema is False else "any"
+    node = cast("JsonObject", schema)
+    if values := constants_of(node):
+        return " | ".join(msgspec.json.encode(each).decode() for each in values)
+    if options := members_of(node):
+        return " | ".join(dict.fromkeys(map(type_words, options)))
+    match types_of(node):
+        case ["array"]:
+            items: object = node.get("items")
+            return f"[{type_words(cast('object', items) if isinstance(items, dict) else True)}, …]"
+        case ["object"] if "properties" in node:
+            return "{" + _fields(node) + "}"
+        case types:
+            ref: object = node.get("$ref")
+            name = ref.rpartition("/")[2] if isinstance(ref, str) else ""
+            return name or " | ".join(types) or "any"
 
 
 def parameter_words(tool: ToolDefinition) -> str:
@@ -66,8 +93,18 @@ def parameter_words(tool: ToolDefinition) -> str:
 
 
 def _fields(schema: JsonObject) -> str:
-    required = cast("Sequence[str]", schema.get("required", ()))
+    required = frozenset(required_of(schema))
     return ", ".join(
         f"{name}{'' if name in required else '?'}: {type_words(each)}"
-        for name, each in properties_of(schema).items()
+        for name, each in _named(schema, "properties").items()
     )
+
+
+def _named(schema: JsonObject, key: str) -> Mapping[str, object]:
+    found: object = schema.get(key)
+    return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
+
+
+def _listed(schema: JsonObject, key: str) -> list[object]:
+    found: object = schema.get(key)
+    return cast("list[object]", found) if isinstance(found, list) else []

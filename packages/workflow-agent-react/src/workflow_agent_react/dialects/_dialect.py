@@ -192,7 +192,7 @@ class JsonDialect:
         if reply.tool_calls:  # an endpoint that finds calls in text took it for one of its own
             return Turn(message, reply.tool_calls[:1])
         try:
-            value = msgspec.json.decode(find_json(reply.text))
+            value = json_value(reply.text)
         except NotOneValue as error:
             problem = str(error)
         else:
@@ -259,6 +259,18 @@ def text_result(text: str, round: int) -> ToolCall:
     return make_call(RESOLVE, {"value": text}, round=round, index=0)
 
 
+def json_value(text: str) -> object:
+    """The one JSON value in a text.
+
+    Raises:
+        NotOneValue: there is none, or more than one.
+    """
+    try:
+        return msgspec.json.decode(find_json(text))
+    except (msgspec.DecodeError, RecursionError) as error:  # its limits are narrower
+        raise NotOneValue(str(error)) from None
+
+
 def json_call(value: object, round: int) -> ToolCall | None:
     """A call that is written as an object, under the names that models use for its two keys."""
     if not isinstance(value, dict):
@@ -293,22 +305,39 @@ def _turn_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
 def _moved(tool: ToolDefinition, definitions: JsonObject) -> JsonObject:
     """A tool's parameters for another place.
 
+    What a reference that can't be followed leads to may be anything.
+
     Args:
         definitions: gets what they refer to, of whatever kind: MCP servers write
             `#/properties/…`, too. The names begin with the tool's.
     """
+    names: dict[str, str] = {}
+    waiting: list[tuple[str, JsonObject]] = []
 
     def moved(node: JsonObject) -> JsonObject:
         kept = {key: each for key, each in node.items() if key not in {"$defs", "definitions"}}
         node = map_schemas(kept, moved)
-        ref = node.get("$ref")
+        ref = node.pop("$ref", None)
         target = find_schema(tool.parameters, ref) if isinstance(ref, str) else None
         if isinstance(ref, str) and target is not None:
-            name = f"{tool.name}.{_NOT_IN_A_NAME.sub('.', _DEFINITION.sub('', ref))}"
-            node["$ref"] = f"#/$defs/{name}"
-            if name not in definitions:
-                definitions[name] = {}  # it may contain itself
-                definitions[name] = moved(target)
+            if ref not in names:
+                wanted = f"{tool.name}.{_NOT_IN_A_NAME.sub('.', _DEFINITION.sub('', ref))}"
+                names[ref] = _free_name(wanted, definitions)
+                definitions[names[ref]] = {}  # kept for it
+                waiting.append((names[ref], target))
+            node["$ref"] = f"#/$defs/{names[ref]}"
         return node
 
-    return moved(tool.parameters)
+    parameters = moved(tool.parameters)
+    while waiting:  # not by recursion: they may lead far from one to the next
+        name, target = waiting.pop()
+        definitions[name] = moved(target)
+    return parameters
+
+
+def _free_name(wanted: str, taken: JsonObject) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}.{number}"
+    return name

@@ -10,14 +10,19 @@ from typing import Any, cast
 import msgspec
 
 from workflow_agent_react.dialects._describe import (
+    constants_of,
+    members_of,
     parameter_notes,
     parameter_words,
     properties_of,
+    required_of,
     tool_line,
+    types_of,
 )
 from workflow_agent_react.dialects._dialect import (
     Turn,
     json_call,
+    json_value,
     task_again,
     text_message,
     text_result,
@@ -39,7 +44,6 @@ from workflow_reactor import (
     RequestOptions,
     ToolCall,
     ToolDefinition,
-    find_json,
     make_call,
     user,
 )
@@ -132,7 +136,7 @@ class XmlDialect:
         else:
             return self._bound(action, round) if action.name in self._tools else None
         try:
-            return json_call(msgspec.json.decode(find_json(reply.text)), round)
+            return json_call(json_value(reply.text), round)
         except NotOneValue:
             return None
 
@@ -140,7 +144,7 @@ class XmlDialect:
         if self._answer_is_text:
             try:
                 wrapped = msgspec.json.decode(answer, type=dict[str, str], strict=True)
-            except (msgspec.DecodeError, UnicodeError):
+            except (msgspec.DecodeError, ValueError, RecursionError):
                 wrapped = {}
             if wrapped.keys() != self._answer["properties"].keys():
                 return text_result(answer, round)
@@ -203,7 +207,7 @@ def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, A
         given[name] = value
     if tool.parameters.get("additionalProperties") is False:
         faults += [f"unknown argument {name!r}" for name in given if name not in properties]
-    required = cast("Sequence[str]", tool.parameters.get("required", ()))
+    required = required_of(tool.parameters)
     faults += [f"missing argument {name!r}" for name in required if name not in given]
     return {
         name: _fit(name, value, properties.get(name, {}), faults) for name, value in given.items()
@@ -228,7 +232,7 @@ def _fit(name: str, value: object, schema: JsonObject, faults: list[str]) -> obj
         text = value.lower() if value.lower() in {"true", "false", "null"} else value
         try:
             other: object = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except (msgspec.DecodeError, ValueError, RecursionError):
             other = value
         if _kind(other) in kinds:
             return other
@@ -240,15 +244,14 @@ def _fit(name: str, value: object, schema: JsonObject, faults: list[str]) -> obj
 
 def _kinds(schema: JsonObject) -> set[str]:
     """The JSON types that a schema allows; empty when it doesn't say."""
-    type_ = schema.get("type")
-    if isinstance(type_, str):
-        return {type_}
-    if isinstance(type_, list):
-        return set(cast("list[str]", type_))
-    if "const" in schema or "enum" in schema:
-        return {_kind(value) for value in schema.get("enum", [schema.get("const")])}
-    options = schema.get("anyOf") or schema.get("oneOf") or ()
-    kinds = [_kinds(option) for option in options]
+    if types := types_of(schema):
+        return set(types)
+    if values := constants_of(schema):
+        return {_kind(value) for value in values}
+    kinds = [
+        _kinds(cast("JsonObject", option)) if isinstance(option, dict) else set[str]()
+        for option in members_of(schema)
+    ]
     return set[str]().union(*kinds) if all(kinds) else set()
 
 
@@ -280,7 +283,7 @@ def _text_words(schema: JsonObject) -> list[str]:
     """What the text may be, where its schema says so."""
     (value,) = properties_of(schema).values()
     words: list[str] = []
-    options = [value["const"]] if "const" in value else value.get("enum")
+    options = [each for each in constants_of(value) if isinstance(each, str)]
     if options:
         words.append(f"The final answer is one of: {', '.join(options)}")
     if "description" in value:
@@ -306,15 +309,14 @@ def _how(tools: Sequence[ToolDefinition], answer: str) -> str:
 
 def _example_arguments(tool: ToolDefinition) -> JsonObject:
     properties = properties_of(tool.parameters)
-    required = cast("Sequence[str]", tool.parameters.get("required", ()))
-    return {name: _example(properties.get(name, {})) for name in required}
+    return {name: _example(properties.get(name, {})) for name in required_of(tool.parameters)}
 
 
 def _example(schema: JsonObject) -> object:
-    if "default" in schema or "const" in schema:
-        return schema.get("default", schema.get("const"))
-    if schema.get("enum"):
-        return schema["enum"][0]
+    if "default" in schema:
+        return schema["default"]
+    if values := constants_of(schema):
+        return values[0]
     if schema.get("type") == "object":
         return {name: _example(each) for name, each in properties_of(schema).items()}
     examples: dict[str, object] = {"integer": 1, "number": 1, "boolean": True, "array": []}

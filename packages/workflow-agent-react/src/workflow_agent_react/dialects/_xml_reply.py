@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from workflow_agent_react.dialects._xml_call import Action, CallScanner, XmlFault
 
-_TAG = re.compile(r"<(/?)(thought|action|observation|final_answer)\s*>", re.IGNORECASE)
-_CALL_START = re.compile(r"\s*\w[\w.\-]*\s*\(")
-_ANSWER_END = re.compile(r"</final_answer\s*>", re.IGNORECASE)
-_REASONING = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_TAG = re.compile(r"<(/?)(thought|action|observation|final_answer)\s*+>", re.IGNORECASE)
+_CALL_START = re.compile(r"\s*+\w[\w.\-]*+\s*+\(")
+_ANSWER_END = re.compile(r"</final_answer\s*+>", re.IGNORECASE)
+_REASONING = re.compile(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

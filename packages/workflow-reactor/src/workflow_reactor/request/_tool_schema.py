@@ -11,7 +11,7 @@ from workflow_protocol import JsonObject
 from workflow_reactor._provider import Profile
 from workflow_reactor.schemas._inline_refs import inline_refs
 from workflow_reactor.schemas._strict import NotExpressible, to_strict
-from workflow_reactor.schemas._walk import constants, followed, members, properties_of
+from workflow_reactor.schemas._walk import constants, followed, members, properties_of, required_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -64,7 +64,7 @@ def join_members(schema: JsonObject) -> JsonObject:
     if not options or any(option.get("type") != "object" for option in options):
         return schema
     names = list(dict.fromkeys(name for option in options for name in properties_of(option)))
-    required = [n for n in names if all(n in option.get("required", ()) for option in options)]
+    required = [n for n in names if all(n in required_of(option) for option in options)]
     joined: JsonObject = {
         "type": "object",
         "properties": {name: _any_of(_distinct(options, name)) for name in names},

@@ -11,6 +11,8 @@ MAX_RECURSION = 3
 """So often may a definition stand inside itself; below that it is cut."""
 MAX_SCHEMAS = 2_000
 """A schema that grows beyond this is cut everywhere from there on."""
+MAX_LEVELS = 30
+"""Deeper than so many schemas no definition is written out."""
 
 _DEFINITIONS = ("$defs", "definitions")
 
@@ -23,7 +25,7 @@ def inline_refs(schema: JsonObject) -> JsonObject:
     `{"type": "object", "description": "another Tree"}`. So nothing that is valid becomes invalid.
     A reference that can't be followed becomes a schema that allows anything.
     """
-    return _Inliner(schema).inline(schema, ())
+    return _Inliner(schema).inline(schema, (), 0)
 
 
 class _Inliner:
@@ -31,26 +33,29 @@ class _Inliner:
         self._root = root
         self._count = 0
 
-    def inline(self, node: JsonObject, open_refs: tuple[str, ...]) -> JsonObject:
+    def inline(self, node: JsonObject, open_refs: tuple[str, ...], level: int) -> JsonObject:
         self._count += 1
         ref = node.get("$ref")
         if isinstance(ref, str):
-            return self._target(ref, node, open_refs)
+            return self._target(ref, node, open_refs, level)
         kept = {key: value for key, value in node.items() if key not in _DEFINITIONS}
-        return map_schemas(kept, lambda below: self.inline(below, open_refs))
+        return map_schemas(kept, lambda below: self.inline(below, open_refs, level + 1))
 
-    def _target(self, ref: str, node: JsonObject, open_refs: tuple[str, ...]) -> JsonObject:
+    def _target(
+        self, ref: str, node: JsonObject, open_refs: tuple[str, ...], level: int
+    ) -> JsonObject:
         beside = {key: value for key, value in node.items() if key not in {"$ref", *_DEFINITIONS}}
         target = find_schema(self._root, ref)
         if target is None:
             return beside
-        if open_refs.count(ref) > MAX_RECURSION or self._count > MAX_SCHEMAS:
+        recurs = open_refs.count(ref) > MAX_RECURSION
+        if recurs or level > MAX_LEVELS or self._count > MAX_SCHEMAS:
             return _stub(ref, target) | beside
         if set(beside) & set(target) - {"title", "description", "default", "examples"}:
             # Both must hold, and a plain merge would drop one.
-            both = [self.inline(each, (*open_refs, ref)) for each in (target, beside)]
+            both = [self.inline(each, (*open_refs, ref), level + 1) for each in (target, beside)]
             return {"allOf": both}
-        return self.inline({**target, **beside}, (*open_refs, ref))
+        return self.inline({**target, **beside}, (*open_refs, ref), level + 1)
 
 
 def _stub(ref: str, target: JsonObject) -> JsonObject:

@@ -25,11 +25,13 @@ from typing import Any, cast
 
 from workflow_protocol import JsonObject
 from workflow_reactor.schemas._walk import (
+    all_of,
     constants,
     find_schema,
     map_schemas,
     members,
     properties_of,
+    required_of,
     type_of,
     types_of,
     walk,
@@ -59,8 +61,11 @@ def to_strict(schema: JsonObject) -> JsonObject:
     Raises:
         NotExpressible: there is none.
     """
-    strict = _Strict(_with_defs(schema)).whole()
-    _check_limits(strict)
+    try:
+        strict = _Strict(_with_defs(schema)).whole()
+        _check_limits(strict)
+    except RecursionError:
+        raise NotExpressible("its definitions lead too far from one to the next") from None
     return strict
 
 
@@ -143,10 +148,10 @@ class _Strict:
         return {"$ref": ref}
 
     def _merged(self, node: JsonObject) -> JsonObject:
-        parts = cast("Sequence[Any]", node["allOf"])
+        parts = all_of(node)
         beside = {key: value for key, value in node.items() if key != "allOf"}
-        if len(parts) == 1 and isinstance(parts[0], dict):
-            part = cast("JsonObject", parts[0])
+        if len(parts) == len(node["allOf"]) == 1:
+            (part,) = parts
             if not set(part) & set(beside) - {"default", *_ANNOTATIONS}:
                 return self.node({**part, **beside})
         raise NotExpressible("'allOf' has no strict form")
@@ -181,7 +186,7 @@ class _Strict:
         if "properties" not in node or extra is not False:
             raise NotExpressible("an object with any keys has no strict form")
         properties = properties_of(node)
-        required = cast("list[str]", node.get("required", []))
+        required = required_of(node)
         if set(required) - set(properties):
             raise NotExpressible("a required key that isn't described has no strict form")
         strict: JsonObject = {}
@@ -236,7 +241,7 @@ def _nullable(node: JsonObject) -> JsonObject:
 
 def _of_string(node: JsonObject) -> JsonObject:
     kept: JsonObject = {}
-    if node.get("format") in _FORMATS:
+    if isinstance(node.get("format"), str) and node["format"] in _FORMATS:
         kept["format"] = node["format"]
     pattern = node.get("pattern")
     if isinstance(pattern, str) and not _LOOKAROUND.search(pattern):
