@@ -29,6 +29,9 @@ class Hub:
     cut_after: list[int] = field(default_factory=list[int])
     """For each request in turn: how many bytes of the body are sent before the connection ends."""
     says_length: bool = True
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    with_redirect: tuple[dict[str, str], bytes] = ({}, b"")
+    """The headers and the body of the answer that `/moved` gives."""
     requests: list[str | None] = field(default_factory=list[str | None])
     asked: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
@@ -38,8 +41,11 @@ class Hub:
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         if handler.path == "/moved":
             handler.send_response(302)
-            handler.send_header("Location", self.url)
+            headers, body = self.with_redirect
+            for name, value in {"Location": self.url, **headers}.items():
+                handler.send_header(name, value)
             handler.end_headers()
+            handler.wfile.write(body)
             return
         asked_range = handler.headers["Range"]
         self.requests.append(asked_range)
@@ -57,6 +63,8 @@ class Hub:
         if start:
             end = len(self.body) - 1
             handler.send_header("Content-Range", f"bytes {start}-{end}/{len(self.body)}")
+        for name, value in self.headers.items():
+            handler.send_header(name, value)
         if self.says_length:
             handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gzip
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,3 +136,39 @@ async def test_a_redirect_is_followed(hub: Any, make_model: Any, cache: Path) ->
     moved = hub.url.replace("/weights.gguf", "/moved")
     path = await pull(make_model(HubSource(moved)), cache=cache)
     assert path.read_bytes() == hub.body
+
+
+async def test_what_comes_with_a_redirect_is_not_read(
+    hub: Any, make_model: Any, cache: Path
+) -> None:
+    """A client that follows by itself reads it, decompressed and without a bound."""
+    bomb = gzip.compress(bytes(64 << 20))
+    hub.with_redirect = {"Content-Encoding": "gzip", "Content-Length": str(len(bomb))}, bomb
+    tracemalloc.start()
+    try:
+        path = await pull(
+            make_model(HubSource(hub.url.replace("weights.gguf", "moved"))), cache=cache
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert path.read_bytes() == hub.body
+    assert peak < 32 << 20
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "gzip, gzip"])
+async def test_a_file_that_comes_compressed_is_refused(
+    hub: Any, make_model: Any, cache: Path, coding: str
+) -> None:
+    hub.headers = {"Content-Encoding": coding}
+
+    with pytest.raises(PullError, match="compressed"):
+        await pull(make_model(HubSource(hub.url)), cache=cache)
+
+
+async def test_a_redirect_without_end_is_given_up(hub: Any, make_model: Any, cache: Path) -> None:
+    hub.url = hub.url.replace("weights.gguf", "moved")
+
+    with pytest.raises(PullError, match="more than 10 times"):
+        await pull(make_model(HubSource(hub.url)), cache=cache)

@@ -111,7 +111,6 @@ def test_a_date_counts_from_the_servers_own_clock() -> None:
         (httpx.PoolTimeout(""), "transient", "timed out (pool)"),
         (httpx.ReadError(""), "transient", "the connection failed: ReadError"),
         (httpx.RemoteProtocolError("half"), "transient", "broke off or garbled: half"),
-        (httpx.DecodingError("bad"), "transient", "compression is broken: bad"),
         (httpx.UnsupportedProtocol("gopher"), "permanent", "can't be sent: gopher"),
         (UnicodeError("label too long"), "permanent", "can't be sent: label too long"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -13,6 +15,7 @@ from workflow_local_model.pull._progress import Meter
 
 _TIMEOUT = httpx.Timeout(30.0, connect=3.0)
 _ATTEMPTS = 5
+_MAX_REDIRECTS = 10
 _OK, _PARTIAL_CONTENT = 200, 206
 _CHUNK_BYTES = 1 << 20
 
@@ -23,7 +26,7 @@ async def fetch_from_hub(source: HubSource, model: LocalModel, part: Path, meter
     Raises:
         SourceError: the server can't be reached, refuses, or has a file of another size.
     """
-    async with httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=True) as client:
+    async with httpx.AsyncClient(timeout=_TIMEOUT) as client:
         for attempts_left in reversed(range(_ATTEMPTS)):
             before = size_of(part)
             if before == model.size_bytes:
@@ -47,11 +50,38 @@ async def _download(
     headers = {"Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
-    async with client.stream("GET", source.url, headers=headers) as response:
+    async with _answer(client, source, headers) as response:
         start = _accepted_start(response, source, start)
+        _check_coding(response, source)
         _check_length(response, source, expected=model.size_bytes - start)
         meter.start("downloading", source=source.url, done_bytes=start)
         await _write_body(response, part, start=start, size_bytes=model.size_bytes, meter=meter)
+
+
+@asynccontextmanager
+async def _answer(
+    client: httpx.AsyncClient, source: HubSource, headers: Mapping[str, str]
+) -> AsyncGenerator[httpx.Response]:
+    """The answer at the end of all redirects. httpx would read and decompress what comes with each
+    of them, without a bound."""
+    request = client.build_request("GET", source.url, headers=headers)
+    for _ in range(_MAX_REDIRECTS + 1):
+        response = await client.send(request, stream=True)
+        try:
+            if response.next_request is None:
+                yield response
+                return
+            request = response.next_request
+        finally:
+            await response.aclose()
+    raise SourceError(source.url, f"redirects more than {_MAX_REDIRECTS} times")
+
+
+def _check_coding(response: httpx.Response, source: HubSource) -> None:
+    """What is compressed is not the file, and would be written as it is."""
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding not in {"", "identity"}:
+        raise SourceError(source.url, f"sends the file compressed ({coding[:40]!r}), unasked")
 
 
 def _accepted_start(response: httpx.Response, source: HubSource, start: int) -> int:

@@ -11,9 +11,18 @@ import msgspec
 from workflow_reactor._errors import ProviderConfigError
 from workflow_reactor._provider import LlmProvider
 from workflow_reactor._shown_url import shown_url
+from workflow_reactor.http._decompress import (
+    ACCEPT_ENCODING,
+    BadEncoding,
+    Decompressor,
+    RefusedEncoding,
+    TooLarge,
+)
 from workflow_reactor.http._faults import ProviderFault, fault_of_exception
 
 CONNECT_TIMEOUT_S = 15.0
+MAX_ERROR_BYTES = 1 << 16
+"""So much of an error's body is read; it is told by its status in any case."""
 _CLOSE_GRACE_S = 1.0
 
 Send = Callable[[httpx.Request], Awaitable[httpx.Response]]
@@ -82,10 +91,15 @@ class Exchange:
                 response = await self._send(request)
                 started = True
                 async with _closing(response):
-                    async for part in _parts(response):
-                        received += part
-                        if len(received) > self._max_bytes:
-                            return self._too_large()
+                    if not response.is_success:
+                        await _receive_some(response, received)
+                    else:
+                        await _receive(response, received, self._max_bytes)
+        except TooLarge:
+            return self._too_large()
+        except BadEncoding as error:
+            kind = "permanent" if isinstance(error, RefusedEncoding) else "transient"
+            return ProviderFault(kind=kind, message=f"the reply can't be read: {error}")
         except TimeoutError:
             return self._too_slow(started=started, size=len(received))
         except (httpx.HTTPError, OSError, UnicodeError) as error:
@@ -107,13 +121,39 @@ class Exchange:
         return ProviderFault(kind="permanent", message=message)
 
 
-def _parts(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The body as it comes, decompressed. Where there is nothing to decompress, httpx's own
-    iterator would cost a tenth of the whole exchange."""
+async def _receive(response: httpx.Response, received: bytearray, max_bytes: int) -> None:
+    """Read a body and take its compression off.
+
+    Raises:
+        TooLarge: it has more than `max_bytes`, before or after that.
+        BadEncoding: it isn't compressed as it says, or in a way that wasn't asked for.
+    """
+    encoding = response.headers.get("content-encoding")
+    if encoding is None:  # the usual case, which costs a tenth of the exchange otherwise
+        async for part in _raw(response):
+            received += part
+            if len(received) > max_bytes:
+                raise TooLarge
+        return
+    decompressor = Decompressor(encoding, max_bytes)
+    async for part in _raw(response):
+        for piece in decompressor.feed(part):
+            received += piece
+    decompressor.finish()
+
+
+async def _receive_some(response: httpx.Response, received: bytearray) -> None:
+    """Read the beginning of an error's body, or nothing where it can't be read."""
+    try:
+        await _receive(response, received, MAX_ERROR_BYTES)
+    except (TooLarge, BadEncoding):
+        del received[MAX_ERROR_BYTES:]
+
+
+def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The body as it comes over the wire. httpx's own iterators decompress, or count and decode."""
     stream = response.stream
-    if "content-encoding" in response.headers or not isinstance(stream, httpx.AsyncByteStream):
-        return response.aiter_bytes()
-    return aiter(stream)
+    return aiter(stream) if isinstance(stream, httpx.AsyncByteStream) else response.aiter_raw()
 
 
 class _closing:
@@ -142,7 +182,7 @@ def _headers(provider: LlmProvider) -> dict[str, str]:
     headers = {
         "content-type": "application/json",
         "accept": "application/json",
-        "accept-encoding": "gzip",
+        "accept-encoding": ACCEPT_ENCODING,
         "user-agent": "united-workforce",
     }
     if key := provider.revealed_key():

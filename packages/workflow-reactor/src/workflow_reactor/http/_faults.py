@@ -200,10 +200,6 @@ def fault_of_exception(error: Exception) -> ProviderFault:
             kind="permanent",
             message="the server does not speak TLS on this port; is base_url http:// there?",
         )
-    if isinstance(error, httpx.DecodingError):
-        return ProviderFault(
-            kind="transient", message=f"the reply's compression is broken: {words}"
-        )
     if isinstance(error, httpx.RemoteProtocolError):
         return ProviderFault(kind="transient", message=f"the server broke off or garbled: {words}")
     return ProviderFault(kind="transient", message=f"the connection failed: {words}")
