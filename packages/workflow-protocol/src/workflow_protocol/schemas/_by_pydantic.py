@@ -14,6 +14,7 @@ from workflow_protocol._errors import Fault, SchemaMismatch
 from workflow_protocol.schemas._by_msgspec import raised_in_a_validator
 from workflow_protocol.schemas._fault_words import pydantic_fault
 from workflow_protocol.schemas._json_schema import JsonObject, copied, inline_root, title_of
+from workflow_protocol.schemas._union_work import MAX_TRIES, count_tries, has_nested_unions
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ class PydanticSchema(Generic[T]):
         self.title = title_of(type_)
         self._adapter: pydantic.TypeAdapter[T] = pydantic.TypeAdapter(type_)
         self._json_schema = inline_root(self._adapter.json_schema())
+        self._has_nested_unions = has_nested_unions(self._json_schema)
 
     def json_schema(self) -> JsonObject:
         return copied(self._json_schema)
@@ -82,6 +84,8 @@ class PydanticSchema(Generic[T]):
 
     def _validate(self, data: bytes | str, *, by_name: bool) -> T:
         by_alias = False if by_name else None  # None: as the type's configuration says
+        if self._has_nested_unions:
+            self._refuse_endless(data)
         try:
             return self._adapter.validate_json(data, by_alias=by_alias, by_name=by_name or None)
         except pydantic.ValidationError as error:
@@ -90,6 +94,17 @@ class PydanticSchema(Generic[T]):
             raise SchemaMismatch([Fault("", "the JSON is nested too deeply")]) from None
         except Exception as error:
             raise raised_in_a_validator(error, self.title) from error
+
+    def _refuse_endless(self, data: bytes | str) -> None:
+        try:
+            tries = count_tries(self._json_schema, msgspec.json.decode(data))
+        except (msgspec.DecodeError, UnicodeError):
+            return  # pydantic says what is wrong
+        except RecursionError:
+            raise SchemaMismatch([Fault("", "the JSON is nested too deeply")]) from None
+        if tries > MAX_TRIES:
+            words = "the JSON is nested too deeply in forms that no tag tells apart; nest it less"
+            raise SchemaMismatch([Fault("", words)])
 
 
 def _faults(error: pydantic.ValidationError, data: bytes | str) -> list[Fault]:

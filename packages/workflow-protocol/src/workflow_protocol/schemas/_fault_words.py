@@ -160,15 +160,16 @@ def _place(location: Sequence[int | str], value: object) -> str:
 def _choices_at(schema: Mapping[str, Any], place: str) -> list[str]:
     """The constants that may stand at a place of a value, as JSON."""
     nodes: list[Mapping[str, Any]] = [schema]
-    for part in re.findall(r"\.([^.\[]+)|(\[[^\]]*\])", place):
-        nodes = [below for node in nodes for below in _step(schema, node, part[0])]
+    for part in re.findall(r"\.([^.\[]++)|(\[[^\]\[]*+\])", place):
+        below = [each for node in nodes for each in _step(schema, node, part[0])]
+        nodes = list({id(each): each for each in below}.values())
     values = [
         value
         for node in nodes
         for option in _options(schema, node)
         for value in option.get("enum", [option["const"]] if "const" in option else [])
     ]
-    return [msgspec.json.encode(value).decode() for value in dict.fromkeys(values)]
+    return list(dict.fromkeys(msgspec.json.encode(value).decode() for value in values))
 
 
 def _step(root: Mapping[str, Any], node: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
@@ -183,15 +184,22 @@ def _step(root: Mapping[str, Any], node: Mapping[str, Any], name: str) -> list[M
     return found
 
 
-def _options(
-    root: Mapping[str, Any], node: Mapping[str, Any], depth: int = 8
-) -> list[Mapping[str, Any]]:
-    """A schema with its references followed, or the members of a union."""
-    ref = node.get("$ref")
-    if isinstance(ref, str) and depth:
-        target = root.get("$defs", {}).get(ref.rpartition("/")[2])
-        return [] if target is None else _options(root, target, depth - 1)
-    members = cast("Sequence[Mapping[str, Any]]", node.get("anyOf") or node.get("oneOf") or ())
-    if members and depth:
-        return [each for member in members for each in _options(root, member, depth - 1)]
-    return [node]
+def _options(root: Mapping[str, Any], node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A schema with its references followed, or the members of a union; each once."""
+    found: list[Mapping[str, Any]] = []
+    seen: set[int] = set()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        members = cast("Sequence[Mapping[str, Any]]", node.get("anyOf") or node.get("oneOf") or ())
+        if "$ref" in node:
+            target = root.get("$defs", {}).get(str(node["$ref"]).rpartition("/")[2])
+            waiting += [] if target is None else [target]
+        elif members:
+            waiting += reversed(members)
+        else:
+            found.append(node)
+    return found

@@ -6,7 +6,7 @@ import re
 
 _NUMBER = r"(\d{1,12}(?:\.\d{1,12})?)"
 _PART = re.compile(
-    rf"(?:\s|,|and\b)*{_NUMBER}\s*(ms|msecs?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?"
+    rf"(?:\s|,|and\b)*+{_NUMBER}\s*+(ms|msecs?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?"
     r"|h|hrs?|hours?|d|days?)(?![a-z])",
     re.IGNORECASE,
 )
@@ -16,8 +16,8 @@ _LEAD = re.compile(
 # A field may stand in the body of an upstream that is quoted in a string, so with `\"` for `"`.
 # `retryDelay` is Google's RetryInfo: https://cloud.google.com/apis/design/errors
 _FIELD = re.compile(
-    rf'\\*"(?:retry_?delay|retry[_-]?(?:after|in)|resets?_?in)(_?ms|_?milliseconds|_?s'
-    rf'|_?sec|_?seconds)?\\*"\s*:\s*\\*"?{_NUMBER}s?\\*"?\s*[,}}\]]',
+    rf'"(?:retry_?delay|retry[_-]?(?:after|in)|resets?_?in)(_?ms|_?milliseconds|_?s'
+    rf'|_?sec|_?seconds)?\\*+"\s*+:\s*+\\*+"?{_NUMBER}s?\\*+"?\s*+[,}}\]]',
     re.IGNORECASE,
 )
 
