@@ -17,7 +17,7 @@ from .worst_cases import shapes
 SMALL = 500
 QUICK_S = 0.01
 """What takes less is no danger, and too little to compare."""
-MOST = 1.5
+MOST = 2
 """So many times the work that is in proportion; what goes by the square has four times it."""
 
 
@@ -32,8 +32,8 @@ def grows_by_time(read: Callable[[str], object], make: Callable[[int], str], lar
     if cpu_s(lambda: read(text)) < QUICK_S:
         return ""
     quarter = make(large // 4)
-    few = min(cpu_s(lambda: read(quarter)) for _ in range(5))
-    many = min(cpu_s(lambda: read(text)) for _ in range(5))
+    few = min(cpu_s(lambda: read(quarter)) for _ in range(7))
+    many = min(cpu_s(lambda: read(text)) for _ in range(7))
     too_slow = many > max(QUICK_S, 4 * MOST * few)
     return f"{few:.4f} s, then {many:.4f} s" if too_slow else ""
 
