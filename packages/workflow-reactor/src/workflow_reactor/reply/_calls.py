@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from itertools import chain, count
 from typing import Any, cast
 
 import msgspec
@@ -69,7 +70,8 @@ def make_call(
 def own_id(round: int, index: int, taken: Collection[str] = ()) -> str:
     """Nine letters and digits, the one form of an id that every known endpoint accepts."""
     ids = (f"{letter}{round:05d}{index:03d}" for letter in "cdefghijklmnopqrstuvwxyz")
-    return next(id for id in ids if id not in taken)
+    more = (f"{number:09d}" for number in count())  # a provider may have used them all
+    return next(id for id in chain(ids, more) if id not in taken)
 
 
 def broken_call(name: str, raw: str, fault: str, *, round: int, index: int) -> ToolCall:
