@@ -28,7 +28,9 @@ def test_every_package_is_on_the_map() -> None:
     assert set(re.findall(r"\]\(packages/([\w-]+)\)", README)) == packages
 
 
-@pytest.mark.parametrize("document", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize(
+    "document", [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+)
 def test_links_lead_to_files(document: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
 
