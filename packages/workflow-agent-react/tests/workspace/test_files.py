@@ -1,10 +1,11 @@
 import os
+import re
 import stat
 import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workflow_agent_react._errors import OutsideWorkspace, ToolError
@@ -14,9 +15,9 @@ from workflow_agent_react.workspace._patch import Edit
 from workflow_agent_react.workspace._workspace import Workspace
 
 
-def read(root: Path, path: str, *, offset: int = 1, limit: int = 0) -> str:
+def read(root: Path, path: str, *, offset: int = 1, limit: int = 0, column: int = 1) -> str:
     with Workspace(root) as workspace:
-        return read_file(workspace, path, offset=offset, limit=limit)
+        return read_file(workspace, path, offset=offset, limit=limit, column=column)
 
 
 def write(root: Path, path: str, content: str) -> str:
@@ -72,14 +73,62 @@ def test_a_long_file_is_shown_in_parts_that_lead_on(tmp_path: Path) -> None:
     ]
 
 
-def test_wide_lines_are_cut_and_the_whole_is_bounded(tmp_path: Path) -> None:
+def test_long_lines_are_shown_whole_as_long_as_they_fit(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(("x" * 3000 + "\n") * 300)
 
-    shown = read(tmp_path, "a")
+    shown = read(tmp_path, "a").splitlines()
 
-    assert shown.startswith("1|" + "x" * 2000 + " … (1000 more characters)\n2|")
-    assert len(shown) < 15_500
-    assert shown.endswith(f"({300 - 7} more lines of 300; call read_file with offset=8)")
+    assert shown == [
+        *(f"{number}|" + "x" * 3000 for number in range(1, 5)),
+        "(296 more lines of 300; call read_file with offset=5)",
+    ]
+
+
+def test_a_line_longer_than_a_page_is_shown_in_parts_that_lead_on(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n" + "x" * 20_000 + "\nthree\n")
+
+    first = read(tmp_path, "a").splitlines()
+    second = read(tmp_path, "a", offset=2, column=14_992).splitlines()
+
+    assert first == [
+        "1|one",
+        "2|" + "x" * 14_991,
+        "(characters 1 to 14991 of 20000 in line 2 of 3; call read_file with offset=2, "
+        "column=14992 to go on in it; the next line is offset=3)",
+    ]
+    assert second == ["2|" + "x" * 5_009, "3|three", "(end of file, 3 lines)"]
+    with pytest.raises(ToolError, match="line 3 has 5 characters; column 6 is past that"):
+        read(tmp_path, "a", offset=3, column=6)
+
+
+LINES = st.lists(
+    st.tuples(st.text("aé好😀|\t ", max_size=6), st.integers(1, 9_000)), max_size=6
+).map(lambda lines: [text * times for text, times in lines])
+
+
+@settings(max_examples=60)
+@given(LINES, st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.integers(0, 3))
+def test_the_pages_together_are_the_text(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], end: str, ended: bool, limit: int
+) -> None:
+    root = tmp_path_factory.mktemp("pages")
+    (root / "a").write_bytes((end.join(lines) + (end if ended else "")).encode())
+    read_lines: dict[int, str] = {}
+    on = {"offset": 1, "column": 1}
+    while True:
+        page, _, note = read(root, "a", limit=limit, **on).rpartition("\n(")
+        assert len(page.encode()) <= _files.MAX_SHOWN_BYTES
+        for line in page.split("\n") if page else []:
+            number, _, text = line.partition("|")
+            read_lines[int(number)] = read_lines.get(int(number), "") + text
+        following = re.search(r"call read_file with offset=(\d+)(?:, column=(\d+))?", note)
+        if following is None:
+            break
+        on = {"offset": int(following[1]), "column": int(following[2] or 1)}
+    while lines and not lines[-1] and not ended:  # a newline at the end doesn't begin a line
+        lines.pop()
+        ended = True
+    assert list(read_lines.values()) == lines or not any(lines)
 
 
 def test_an_offset_past_the_end_is_told(tmp_path: Path) -> None:
@@ -101,19 +150,31 @@ def test_an_empty_file_is_told(tmp_path: Path) -> None:
         (b"\xef\xbb\xbfhi", "1|hi\n(end of file, 1 line)"),
         ("\ufeffgrün".encode("utf-16-le"), "1|grün\n(end of file, 1 line)\n(utf-16-le)"),
         ("\ufeffgrün".encode("utf-32-be"), "1|grün\n(end of file, 1 line)\n(utf-32-be)"),
+        (b"caf\xe9", "1|café\n(end of file, 1 line)\n(cp1252)"),
         (
-            b"caf\xe9",
-            "1|caf\ufffd\n(end of file, 1 line)\n"
+            b"\xb3\xb3",
+            "1|\ufffd\ufffd\n(end of file, 1 line)\n"
             "(not valid utf-8: the bytes that aren't are shown as \ufffd)",
         ),
     ],
 )
-def test_the_encoding_is_taken_from_the_mark_and_a_misfit_is_said(
+def test_the_encoding_is_taken_from_the_mark_or_the_bytes_and_a_misfit_is_said(
     tmp_path: Path, data: bytes, text: str
 ) -> None:
     (tmp_path / "a").write_bytes(data)
 
     assert read(tmp_path, "a") == text
+
+
+def test_control_codes_and_what_they_overwrite_are_not_shown_and_told(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("\x1b[32mok\x1b[0m\n 10%\r100%\n\x0cpage\nplain\n", newline="")
+
+    assert read(tmp_path, "log") == (
+        "1|ok\n2|100%\n3|page\n4|plain\n(end of file, 4 lines)\n"
+        "(control codes, and what they overwrite, are not shown; there are some in lines 1, 2, 3)"
+    )
+    patch(tmp_path, "log", Edit("ok\n100%", "fine\n100%"))
+    assert (tmp_path / "log").read_bytes().startswith(b"\x1b[32mfine\x1b[0m\n 10%\r100%\n")
 
 
 def test_a_binary_file_is_not_shown(tmp_path: Path) -> None:

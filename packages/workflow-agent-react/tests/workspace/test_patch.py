@@ -1,10 +1,20 @@
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workflow_agent_react.workspace._patch import Edit, PatchError, apply_edits
+from workflow_agent_react.workspace import _patch
+from workflow_agent_react.workspace._encoding import read_text
+from workflow_agent_react.workspace._patch import Edit, Patched, PatchError
+
+
+def apply_edits(data: bytes, edits: Sequence[Edit]) -> Patched:
+    text = read_text(data)
+    if text is None:
+        raise PatchError("it is no text")
+    return _patch.apply_edits(text, edits)
 
 
 def patched(data: bytes, *edits: Edit) -> bytes:
@@ -67,6 +77,53 @@ def test_bytes_that_are_not_utf_8_are_kept() -> None:
 
 def test_a_cut_utf_16_file_is_refused() -> None:
     assert "not valid utf-16-le" in refusal(b"\xff\xfea\0b", Edit("a", "b"))
+
+
+def test_a_text_file_is_not_made_binary() -> None:
+    assert "new has a null character" in refusal(b"a", Edit("a", "b\0"))
+
+
+@pytest.mark.parametrize(
+    ("data", "edit", "after"),
+    [
+        ("\x1b[31mred\x1b[0m text\n", Edit("red", "blue"), "\x1b[31mblue\x1b[0m text\n"),
+        ("\x1b[31mred\x1b[0m text\n", Edit("red text", "red word"), "\x1b[31mred\x1b[0m word\n"),
+        ("\x1b[31mred\x1b[0m text\n", Edit("red text", "a text"), "\x1b[31ma\x1b[0m text\n"),
+        ("a\x1b[1mb\x1b[0mc\n", Edit("abc", "xyz"), "xyz\n"),
+        ("a\x07b\r\nc\x1b[0md\r\n", Edit("ab\nc", "ab\nx\nc"), "a\x07b\r\nx\r\nc\x1b[0md\r\n"),
+        (" 10%\r100%\ndone\n", Edit("100%\ndone", "100%\n"), " 10%\r100%\n\n"),
+        ("a\n 10%\r\x1b[2K100%\r\n", Edit("a\n100%\n", "x\n100%\n"), "x\n 10%\r\x1b[2K100%\r\n"),
+        ("\x1b[1ma\n\x1b[1ma\n", Edit("a\n", "b\n", True), "\x1b[1mb\n\x1b[1mb\n"),
+        ("\x0cpage\x0b two\n", Edit("page two", "page 2"), "\x0cpage\x0b 2\n"),
+        ("\x1b[31mred\x1b[0m\n", Edit("\x1b[31mred", "\x1b[32mgreen"), "\x1b[32mgreen\x1b[0m\n"),
+    ],
+)  # fmt: skip
+def test_text_is_found_beside_control_codes_which_stay(data: str, edit: Edit, after: str) -> None:
+    assert patched(data.encode(), edit).decode() == after
+
+
+CODED = st.lists(st.sampled_from(["a", "b", "é", "\n", "\r\n", "\x1b[31m", "\x1b[0m", "\x07"]))
+
+
+@given(CODED, st.data())
+def test_an_edit_of_what_is_shown_leaves_all_codes_outside_of_it(
+    pieces: list[str], data: st.DataObject
+) -> None:
+    plain = [
+        piece.replace("\r", "") if len(piece) < 3 and piece != "\x07" else "" for piece in pieces
+    ]
+    start = data.draw(st.integers(0, len(pieces)))
+    end = data.draw(st.integers(start, len(pieces)))
+    old = "".join(plain[start:end])
+    assume(old and _once("".join(plain), old))
+
+    after = patched("".join(pieces).encode(), Edit(old, "X")).decode()
+
+    first, last = (
+        next(index for index in indexes if plain[index])
+        for indexes in (range(start, end), range(end - 1, start - 1, -1))
+    )
+    assert after == "".join([*pieces[:first], "X", *pieces[last + 1 :]])
 
 
 def test_replacements_are_literal() -> None:
@@ -182,7 +239,7 @@ def test_a_reverse_patch_gives_back_the_original_bytes(
     old = shown[start : data.draw(st.integers(start, len(shown)))]
     new = data.draw(TEXT)
     after = shown[:start] + new + shown[start + len(old) :]
-    assume(old and new and old != new)
+    assume(old and new and old != new and "\0" not in new)
     assume(shown.count(old) == 1 and _once(after, new) and _once(shown, old))
     # Where no newline is left, nothing tells which kind the file had.
     assume("\n" in shown[:start] + shown[start + len(old) :] or "\n" not in old + new)

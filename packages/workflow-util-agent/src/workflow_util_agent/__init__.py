@@ -4,6 +4,7 @@ from workflow_util_agent._agent_adapter import (
     agent_to_adapter,
 )
 from workflow_util_agent._terminal import (
+    CONTROL_CODE,
     terminal_text,
 )
 from workflow_util_agent._thread_input import (
@@ -12,6 +13,7 @@ from workflow_util_agent._thread_input import (
 )
 
 __all__ = [
+    "CONTROL_CODE",
     "DEFAULT_QUOTA_CHARS",
     "agent_to_adapter",
     "build_thread_input",

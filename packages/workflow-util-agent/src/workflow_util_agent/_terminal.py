@@ -16,16 +16,16 @@ _MAX_MARKS = 32
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # The alternatives and the classes in them are disjoint, so that each character is looked at once.
-_TOKEN = re.compile(
-    r"""
-    (?P<text>[^\x00-\x08\x0b-\x1f\x7f-\x9f]+)  # lines
-    | (?:\x1b\[|\x9b) (?P<arguments>[0-?]*) [ -/]* (?P<csi>[@-~]?)
+_CODE = r"""
+    (?:\x1b\[|\x9b) (?P<arguments>[0-?]*) [ -/]* (?P<csi>[@-~]?)
     | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\n\x1b\x9c]* (?:\x07|\x1b\\|\x9c)?  # title, link
     | \x1b [ -/]* (?P<escape>[0-~]?)
     | (?P<control>[\x00-\x08\x0b-\x1f\x7f-\x9f])
-    """,
-    re.VERBOSE,
-)
+"""
+_TOKEN = re.compile(rf"(?P<text>[^\x00-\x08\x0b-\x1f\x7f-\x9f]+) | {_CODE}", re.VERBOSE)
+CONTROL_CODE = re.compile(_CODE, re.VERBOSE)
+"""Matches one control code as terminals read them: a colour, a title, a carriage return. Tabs and
+newlines are none."""
 
 
 def terminal_text(text: str) -> str:

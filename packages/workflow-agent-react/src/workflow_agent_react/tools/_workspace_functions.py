@@ -35,11 +35,12 @@ def read_file(
     path: _Path,
     offset: Annotated[int, Meta(description="First line, from 1")] = 1,
     limit: Annotated[int, Meta(description="Number of lines")] = _files.DEFAULT_LINES,
+    column: Annotated[int, Meta(description="First character of a long line, from 1")] = 1,
 ) -> str:
     """Read a text file. Each line is shown as number|text."""
     with Workspace(ctx.start.workspace) as workspace:
         lines = max(limit, MIN_LINES) if limit > 0 else limit
-        return _files.read_file(workspace, path, offset=offset, limit=lines)
+        return _files.read_file(workspace, path, offset=offset, limit=lines, column=column)
 
 
 @tool(effect=Effect.READ, max_result_chars=MAX_RESULT_CHARS)

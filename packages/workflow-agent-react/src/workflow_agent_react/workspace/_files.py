@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Sequence
@@ -10,25 +11,31 @@ from contextlib import suppress
 from functools import partial
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react.workspace._encoding import Text, like_before, read_text
 from workflow_agent_react.workspace._git_files import must_not_steer_git
-from workflow_agent_react.workspace._patch import Edit, apply_edits, encoding_of
+from workflow_agent_react.workspace._patch import Edit, apply_edits
 from workflow_agent_react.workspace._paths import told_to_the_model
 from workflow_agent_react.workspace._workspace import NotRegular, Place, Workspace
+from workflow_util_agent import CONTROL_CODE, terminal_text
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """Larger files are neither read, patched nor written."""
 MAX_SHOWN_BYTES = 15_000  # below the loop's own cut, so that a model pages on with `offset`
-MAX_LINE_CHARS = 2_000
 DEFAULT_LINES = 400
-_SNIFFED_BYTES = 8_192
+_LEAST_PART = 2_000  # bytes of a long line, so that it isn't begun at the end of a page
 
 
-def read_file(workspace: Workspace, path: str, *, offset: int = 1, limit: int = 0) -> str:
-    """Lines of a text file, numbered, and what was left out.
+def read_file(
+    workspace: Workspace, path: str, *, offset: int = 1, limit: int = 0, column: int = 1
+) -> str:
+    """Lines of a text file, numbered, and how to read on. The pages together are its text.
+
+    Control codes are left out, and what they overwrite, as a terminal would.
 
     Args:
         offset: the first line, from 1; negative counts from the end.
         limit: how many lines; 0 for the default.
+        column: the first character of the first line, from 1: a long line is read in parts.
 
     Raises:
         ToolError: there is no such file, it isn't text, or it is too big.
@@ -36,28 +43,102 @@ def read_file(workspace: Workspace, path: str, *, offset: int = 1, limit: int = 
     with told_to_the_model(workspace, path):
         data = workspace.read(path, max_bytes=MAX_FILE_BYTES)
     _must_fit(len(data), path)
-    text, note = decode(data, path)
-    lines = split_lines(text)
+    text = as_text(data, path)
+    lines = text.lines()
     if not lines:
         return f"({workspace.relative(path)} is empty)"
     first = max(offset if offset >= 0 else len(lines) + 1 + offset, 1)
     if first > len(lines):
         raise ToolError(f"{path!r} has {_count(len(lines), 'line')}; offset {offset} is past that")
-    shown = _number(lines, first, limit if limit > 0 else DEFAULT_LINES)
-    return "\n".join([*shown, *_left_out(first, len(shown), len(lines)), *note])
+    with_codes = [number for number, line in enumerate(lines, start=1) if CONTROL_CODE.search(line)]
+    for number in with_codes:
+        lines[number - 1] = _as_shown(lines[number - 1])
+    shown, on = _page(lines, first, max(column, 1), limit if limit > 0 else DEFAULT_LINES)
+    notes = [on, text.note(), _codes_note(with_codes)]
+    return "\n".join([*shown, *filter(None, notes)])
+
+
+def _as_shown(line: str) -> str:
+    return terminal_text(re.sub("[\v\f\x85]", "", line))
+
+
+def _codes_note(lines: Sequence[int]) -> str:
+    if not lines:
+        return ""
+    where = ", ".join(map(str, lines[:10])) + (", …" if len(lines) > 10 else "")
+    return (
+        "(control codes, and what they overwrite, are not shown; "
+        f"there are some in line{'s' * (len(lines) != 1)} {where})"
+    )
+
+
+def _page(lines: Sequence[str], first: int, column: int, limit: int) -> tuple[list[str], str]:
+    """Numbered lines that fit on a page, and where to go on. The last may be a part of its line."""
+    total = len(lines[first - 1])
+    if column > max(total, 1):
+        has = _count(total, "character")
+        raise ToolError(f"line {first} has {has}; column {column} is past that")
+    shown: list[str] = []
+    room = MAX_SHOWN_BYTES
+    for number, line in enumerate(lines[first - 1 : first - 1 + limit], start=first):
+        rest = line[column - 1 :] if column > 1 else line
+        part = _fitting(rest, room - len(f"{number}|\n"))
+        is_cut = len(part) < len(rest)
+        if is_cut and shown and (len(part) < _LEAST_PART or _fits_on_a_page(rest)):
+            break
+        shown.append(f"{number}|{part}")
+        room -= _size(shown[-1]) + 1
+        if is_cut:
+            return shown, _within_line(number, column, column + len(part), len(line), len(lines))
+        column = 1
+    return shown, _left_out(first + len(shown) - 1, len(lines))
+
+
+def _fits_on_a_page(line: str) -> bool:
+    room = MAX_SHOWN_BYTES - _LEAST_PART
+    return len(line) <= room and _size(line) <= room
+
+
+def _fitting(text: str, room: int) -> str:
+    """As much of the beginning of a text as fits into so many bytes."""
+    part = text[: max(room, 1)]
+    while (size := _size(part)) > room and len(part) > 1:
+        part = part[: max(len(part) * room // size, 1)]
+    return part
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _within_line(number: int, start: int, end: int, total: int, lines: int) -> str:
+    after = f"; the next line is offset={number + 1}" if number < lines else ""
+    return (
+        f"(characters {start} to {end - 1} of {total} in line {number} of {lines}; "
+        f"call read_file with offset={number}, column={end} to go on in it{after})"
+    )
+
+
+def _left_out(last: int, total: int) -> str:
+    if last < total:
+        more = f"{total - last} more line{'s' * (total - last != 1)}"
+        return f"({more} of {total}; call read_file with offset={last + 1})"
+    return f"(end of file, {_count(total, 'line')})"
 
 
 def write_file(workspace: Workspace, path: str, content: str) -> str:
     """Create a file or replace all of it, at once for whoever reads it meanwhile.
 
+    A file that was there keeps its encoding, its byte order mark and its line endings where the
+    content can be written so; the result says what was kept and what was not.
+
     Raises:
         ToolError: the path can't be written. Nothing changed then, but for new folders.
     """
     try:
-        data = content.encode()
+        _must_fit(len(content.encode()), path)
     except UnicodeEncodeError as error:
         raise ToolError(f"the content can't be written as UTF-8: {error.reason}") from None
-    _must_fit(len(data), path)
     shown = workspace.relative(path)
     check = partial(must_not_steer_git, workspace, path)
     with (
@@ -65,9 +146,11 @@ def write_file(workspace: Workspace, path: str, content: str) -> str:
         workspace.place(path, make_folders=True, check=check) as place,
     ):
         before = _state(place)
+        data, kept = like_before(content, b"" if before is None else _readable(place))
+        _must_fit(len(data), path)
         _replace(place, data, before)
     was = "new file" if before is None else f"it had {_count(before.st_size, 'byte')}"
-    return f"wrote {_count(len(data), 'byte')} to {shown} ({was})"
+    return f"wrote {_count(len(data), 'byte')} to {shown} ({'; '.join([was, *kept])})"
 
 
 def patch_file(workspace: Workspace, path: str, edits: Sequence[Edit]) -> str:
@@ -81,61 +164,32 @@ def patch_file(workspace: Workspace, path: str, edits: Sequence[Edit]) -> str:
     with told_to_the_model(workspace, path), workspace.place(path, check=check) as place:
         data, before = place.read(max_bytes=MAX_FILE_BYTES)
         _must_fit(len(data), path)
-        decode(data, path)
-        patched = apply_edits(data, edits)
+        patched = apply_edits(as_text(data, path), edits)
         _must_fit(len(patched.data), path)
         _replace(place, patched.data, before, unchanged=True)
     places = ", ".join(map(str, patched.lines[:20])) + (", …" if len(patched.lines) > 20 else "")
     return f"patched {shown}: {_count(len(patched.lines), 'place')} changed, at line {places}"
 
 
-def decode(data: bytes, path: str) -> tuple[str, list[str]]:
-    """A file's text with `\\n` endings, and notes about what the text doesn't show.
+def as_text(data: bytes, path: str) -> Text:
+    """A file's text.
 
     Raises:
         ToolError: it isn't text.
     """
-    mark, encoding = encoding_of(data)
-    body = data[len(mark) :]
-    if encoding == "utf-8" and b"\0" in body[:_SNIFFED_BYTES]:
+    text = read_text(data)
+    if text is None:
         raise ToolError(f"{path!r} is a binary file of {_count(len(data), 'byte')}, not text")
-    try:
-        text, note = body.decode(encoding), [f"({encoding})"] if encoding != "utf-8" else []
-    except UnicodeDecodeError:
-        text = body.decode(encoding, "replace")
-        note = [f"(not valid {encoding}: the bytes that aren't are shown as \ufffd)"]
-    return text.replace("\r\n", "\n"), note
+    return text
 
 
-def split_lines(text: str) -> list[str]:
-    """The lines of a text; a newline at the end doesn't begin another one."""
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def _number(lines: Sequence[str], first: int, limit: int) -> list[str]:
-    shown: list[str] = []
-    size = 0
-    for number, line in enumerate(lines[first - 1 : first - 1 + limit], start=first):
-        if len(line) > MAX_LINE_CHARS:
-            cut = len(line) - MAX_LINE_CHARS
-            line = f"{line[:MAX_LINE_CHARS]} … ({cut} more characters)"
-        shown.append(f"{number}|{line}")
-        size += len(shown[-1].encode("utf-8", "surrogatepass")) + 1
-        if size > MAX_SHOWN_BYTES and len(shown) > 1:
-            shown.pop()
-            break
-    return shown
-
-
-def _left_out(first: int, shown: int, total: int) -> list[str]:
-    last = first + shown - 1
-    if last < total:
-        more = f"{total - last} more line{'s' * (total - last != 1)}"
-        return [f"({more} of {total}; call read_file with offset={last + 1})"]
-    return [f"(end of file, {_count(total, 'line')})"]
+def _readable(place: Place) -> bytes:
+    """The bytes of a file that is replaced; none if they are too many, or not ours to read."""
+    with suppress(PermissionError):
+        data, _ = place.read(max_bytes=MAX_FILE_BYTES)
+        if len(data) <= MAX_FILE_BYTES:
+            return data
+    return b""
 
 
 def _state(place: Place) -> os.stat_result | None:

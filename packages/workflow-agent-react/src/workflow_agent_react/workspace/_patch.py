@@ -1,4 +1,4 @@
-"""Exact find and replace on the bytes of a text file. Pure.
+"""Exact find and replace in the text of a file. Pure.
 
 The model sees lines that end in `\\n`; the file keeps what it has: its encoding and byte order
 mark, each untouched line ending, a missing newline at the end. Text is never matched loosely: what
@@ -8,7 +8,6 @@ doesn't occur exactly is refused, with the nearest place.
 from __future__ import annotations
 
 import bisect
-import codecs
 import difflib
 import re
 from collections import Counter
@@ -18,15 +17,9 @@ from itertools import islice, takewhile
 import msgspec
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react.workspace._encoding import Text, ending_of, with_newlines
+from workflow_util_agent import CONTROL_CODE, terminal_text
 
-# The longer mark first: UTF-32-LE begins with that of UTF-16-LE.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 _MAX_NEAR_LINES = 5_000
 _MAX_NEAR_WIDTH = 400
 _MAX_DIFFED = 200
@@ -54,63 +47,64 @@ class Patched(msgspec.Struct, frozen=True):
     lines: tuple[int, ...]
 
 
-def apply_edits(data: bytes, edits: Sequence[Edit]) -> Patched:
+def apply_edits(file: Text, edits: Sequence[Edit]) -> Patched:
     """Apply the edits one after the other; each sees what the ones before it made.
 
     Raises:
-        PatchError: one of them doesn't fit. All or nothing: there is no result then.
+        PatchError: one of them doesn't fit, or would mix encodings. All or nothing: there is no
+            result then.
     """
-    mark, encoding = encoding_of(data)
-    text = _decode(data[len(mark) :], encoding)
+    if not file.is_known and file.mark:
+        raise PatchError(f"the file is not valid {file.encoding}, so it can't be changed safely")
+    text = file.text
     lines: list[int] = []
     for number, edit in enumerate(edits, start=1):
         try:
+            if not file.is_known:
+                _must_not_mix(edit)
             text, lines = _apply(text, edit, lines)
         except PatchError as error:
             if len(edits) == 1:
                 raise
             raise PatchError(f"edit {number} of {len(edits)}: {error}; nothing changed") from None
-    return Patched(mark + _encode(text, encoding), tuple(lines))
+    return Patched(_encode(file, text), tuple(lines))
 
 
-def encoding_of(data: bytes) -> tuple[bytes, str]:
-    """The byte order mark that the data begin with, and the encoding it stands for."""
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return mark, encoding
-    return b"", "utf-8"
+def _must_not_mix(edit: Edit) -> None:
+    if any(not character.isascii() and character not in edit.old for character in edit.new):
+        raise PatchError(
+            "the file is not UTF-8 and its encoding is not known, so text beyond ASCII would mix "
+            "two encodings in it; use ASCII only, or make it UTF-8 first with shell_exec and "
+            "iconv -f ENCODING -t UTF-8"
+        )
 
 
-def _errors(encoding: str) -> str:
-    # Bytes that aren't UTF-8 come back as they were; so do lone surrogates of the wide encodings.
-    return "surrogateescape" if encoding == "utf-8" else "surrogatepass"
-
-
-def _decode(data: bytes, encoding: str) -> str:
+def _encode(file: Text, text: str) -> bytes:
     try:
-        return data.decode(encoding, _errors(encoding))
-    except UnicodeDecodeError as error:
-        raise PatchError(f"the file is not valid {encoding}: {error.reason}") from None
-
-
-def _encode(text: str, encoding: str) -> bytes:
-    try:
-        return text.encode(encoding, _errors(encoding))
+        return file.encode(text)
     except UnicodeEncodeError as error:
-        raise PatchError(f"the new text can't be written as {encoding}: {error.reason}") from None
+        raise PatchError(
+            f"the file is {file.encoding}, which has no {text[error.start]!r}; use other "
+            "characters, or write the whole file with write_file, which makes it UTF-8"
+        ) from None
 
 
 def _apply(text: str, edit: Edit, lines: list[int]) -> tuple[str, list[int]]:
-    old, new = edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n")
+    ending = ending_of(text)
+    old, new = with_newlines(edit.old, ending), with_newlines(edit.new, ending)
     if not old:
         raise PatchError(
             "old is empty; give the exact text to replace, or use write_file for a whole file"
         )
     if old == new:
         raise PatchError("old and new are the same, so there is nothing to change")
+    if "\0" in new and "\0" not in text:
+        raise PatchError("new has a null character, which would make it a binary file")
     view = _View(text)
-    found = view.find(old, overlapping=not edit.replace_all)
-    spans = list(islice(found, _MAX_PLACES + 1))
+    spans = view.places(old, edit)
+    if not spans and CONTROL_CODE.search(text):
+        view = _View(text, without_codes=True)
+        spans = view.places(old, edit)
     if not spans:
         raise PatchError(_no_match(view.shown, old))
     if len(spans) > 1 and not edit.replace_all:
@@ -125,18 +119,43 @@ def _apply(text: str, edit: Edit, lines: list[int]) -> tuple[str, list[int]]:
 
 
 class _View:
-    """A text as the model sees it (`\\r\\n` shown as `\\n`), with the way back to the original."""
+    """A text as the model sees it, lines ending in `\n`, with the way back to the original.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.shown = text.replace("\r\n", "\n")
+    Args:
+        text: the text with its own line endings.
+        without_codes: leave out control codes, as `read_file` does. They stay where they are, but
+            for those within what is replaced.
+    """
+
+    def __init__(self, text: str, *, without_codes: bool = False) -> None:
+        self._whole = text
+        self._codes: list[int] = []  # where in `_text` something is left out, and how much so far
+        self._left_out: list[int] = [0]
+        self._text = self._without_codes(text) if without_codes else text
+        self._lone = "\r" if ending_of(text) == "\r" else "\n"
+        self.shown = with_newlines(self._text, self._lone)
         # Where in `shown` the newlines are that stand for two characters.
         self._wide = [
-            match.start() - index for index, match in enumerate(re.finditer("\r\n", text))
+            match.start() - index for index, match in enumerate(re.finditer("\r\n", self._text))
         ]
         self._newlines = [match.start() for match in re.finditer("\n", self.shown)]
 
-    def find(self, old: str, *, overlapping: bool) -> Iterator[int]:
+    def _without_codes(self, text: str) -> str:
+        pieces: list[str] = []
+        done = size = 0
+        for start, end in _not_shown(text):
+            pieces.append(text[done:start])
+            size += start - done
+            done = end
+            self._codes.append(size)
+            self._left_out.append(done - size)
+        return "".join([*pieces, text[done:]])
+
+    def places(self, old: str, edit: Edit) -> list[int]:
+        """Where the old text occurs, a few too many at most."""
+        return list(islice(self._find(old, overlapping=not edit.replace_all), _MAX_PLACES + 1))
+
+    def _find(self, old: str, *, overlapping: bool) -> Iterator[int]:
         start = self.shown.find(old)
         while start >= 0:
             yield start
@@ -146,17 +165,25 @@ class _View:
         return bisect.bisect_left(self._newlines, position) + 1
 
     def replace(self, spans: Sequence[int], old: str, new: str) -> str:
+        head, tail = 0, 0
+        if self._codes:  # those in what stays the same stay too
+            head = _common(old, new)
+            tail = min(_common(old[::-1], new[::-1]), min(len(old), len(new)) - head)
+            old, new = old[head : len(old) - tail], new[head : len(new) - tail]
         pieces: list[str] = []
         done = 0
         for start in spans:
-            pieces.append(self.text[self._original(done) : self._original(start)])
+            start += head
+            pieces.append(self._whole[done : self._original(start, after_codes=True)])
             pieces.append(self._with_endings(start, old, new))
-            done = start + len(old)
-        pieces.append(self.text[self._original(done) :])
+            done = self._original(start + len(old), after_codes=not old)
+        pieces.append(self._whole[done:])
         return "".join(pieces)
 
-    def _original(self, position: int) -> int:
-        return position + bisect.bisect_left(self._wide, position)
+    def _original(self, position: int, *, after_codes: bool) -> int:
+        position += bisect.bisect_left(self._wide, position)
+        where = bisect.bisect_right if after_codes else bisect.bisect_left
+        return position + self._left_out[where(self._codes, position)]
 
     def _with_endings(self, start: int, old: str, new: str) -> str:
         """`new` with line endings: those of the lines it replaces, then those around it."""
@@ -178,7 +205,8 @@ class _View:
 
     def _ending(self, newline: int) -> str:
         index = bisect.bisect_left(self._wide, newline)
-        return "\r\n" if index < len(self._wide) and self._wide[index] == newline else "\n"
+        is_wide = index < len(self._wide) and self._wide[index] == newline
+        return "\r\n" if is_wide else self._lone
 
     def _ending_near(self, start: int, before: Sequence[str]) -> str:
         """The ending of the line before, else of the line after, else a plain newline."""
@@ -186,10 +214,26 @@ class _View:
             return before[-1]
         index = bisect.bisect_left(self._newlines, start)
         around = self._newlines[max(index - 1, 0) : index + 1]
-        return self._ending(around[0]) if around else "\n"
+        return self._ending(around[0]) if around else self._lone
+
+
+def _not_shown(text: str) -> Iterator[tuple[int, int]]:
+    """Where control codes are, and frames that another one overwrites as a whole, in order."""
+    begin = 0
+    for line in text.split("\n"):
+        last = line.rstrip("\r").rfind("\r") + 1
+        if last and terminal_text(line) == terminal_text(line[last:]):
+            yield begin, begin + last
+        else:
+            last = 0
+        for code in CONTROL_CODE.finditer(text, begin + last, begin + len(line)):
+            if not text.startswith("\r\n", code.start()):
+                yield code.span()
+        begin += len(line) + 1
 
 
 def _common(left: Sequence[str], right: Sequence[str]) -> int:
+    """How many items are the same at the beginning of both."""
     return sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))
     )
@@ -208,6 +252,8 @@ def _no_match(shown: str, old: str) -> str:
     message = "old does not occur in the file"
     if re.match(r"\s*\d+\|", old):
         return f"{message}; leave out the line numbers that read_file puts before each line"
+    if "\ufffd" in old and "\ufffd" not in shown:
+        return f"{message}: \ufffd stands for a byte that isn't text; choose old without it"
     if old.endswith("\n") and shown.endswith(old[:-1]):
         return f"{message}: the file has no newline at its end; leave the last newline out of old"
     near = _nearest(shown.split("\n"), old.strip("\n").split("\n"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 import time
 from bisect import bisect_right
@@ -14,7 +13,7 @@ import msgspec
 from anyio import CancelScope, current_time, to_thread
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react.workspace._files import decode
+from workflow_agent_react.workspace._encoding import read_text
 from workflow_agent_react.workspace._gitignore import Effort
 from workflow_agent_react.workspace._grep import Grep, grep_for, grep_words, regex_fault, words_of
 from workflow_agent_react.workspace._listing import printable
@@ -265,13 +264,10 @@ def _read(workspace: Workspace, path: str) -> bytes | None:
 
 def _text(data: bytes) -> bytes | None:
     """The text as UTF-8 with plain newlines; `None` when it isn't text."""
-    try:
-        text, note = decode(data, "")
-    except ToolError:
-        return None
-    if note or b"\r" in data or data[:3] == codecs.BOM_UTF8:
-        return text.encode("utf-8", "replace")
-    return data
+    if data.isascii() and b"\r" not in data and b"\0" not in data:
+        return data
+    text = read_text(data)
+    return None if text is None else "\n".join(text.lines()).encode()
 
 
 def _report(found: _Found, pattern: str, note: str, limits: _Limits) -> str:
