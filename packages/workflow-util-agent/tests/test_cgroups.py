@@ -1,7 +1,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -34,12 +35,12 @@ async def run(folder: Path, script: str, *, adopt: bool = True) -> CommandResult
     )
 
 
-def groups() -> set[str]:
+def groups(pid: int = os.getpid()) -> set[str]:
     return {
         name
         for parent in group_parents()
         for name in os.listdir(parent.folder)
-        if name.startswith(f"uwf-{os.getpid()}-")
+        if name.startswith(f"uwf-{pid}-")
     }
 
 
@@ -86,6 +87,36 @@ async def test_what_killed_its_supervisor_and_left_its_session_is_found_in_the_g
     found = await anyio.run_process(["pgrep", "-f", marker], check=False)
     assert found.returncode == 1
     assert groups() == set()
+
+
+ENGINE = """
+import sys, anyio
+from pathlib import Path
+from workflow_util_agent.process import Limits, run_command
+script = "touch ready; sleep 1000"
+anyio.run(lambda: run_command(
+    ["sh", "-c", script], cwd=Path(sys.argv[1]), env={"PATH": "/usr/bin:/bin"}, timeout_s=60,
+    max_output_bytes=1000, adopt=True,
+    limits=Limits(memory_bytes=1 << 30, processes=100),
+))
+"""
+
+
+@needs_groups
+def test_when_the_engine_is_killed_its_groups_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ENGINE, tmp_path]) as engine:
+        wait_until((tmp_path / "ready").exists)
+        assert groups(engine.pid)
+        engine.kill()
+
+    wait_until(lambda: not groups(engine.pid))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @needs_groups

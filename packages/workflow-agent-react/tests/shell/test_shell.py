@@ -15,6 +15,7 @@ from anyio import to_thread
 from workflow_agent_react._errors import ToolError
 from workflow_agent_react.shell._sandbox import SandboxMode, sandbox_fault
 from workflow_agent_react.shell._shell import Shell
+from workflow_util_agent._cgroups import group_parents
 
 needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
 MODES = pytest.mark.parametrize("sandbox", ["off", pytest.param("require", marks=needs_sandbox)])
@@ -159,6 +160,7 @@ def test_when_the_engine_is_killed_its_commands_are(
         process.kill()
 
     wait_until(lambda: not running(marker))
+    wait_until(lambda: not groups_of(process.pid))
 
 
 @needs_sandbox
@@ -205,6 +207,16 @@ async def test_a_killed_sandbox_is_told_and_leaves_nothing(tmp_path: Path) -> No
         "Killed\n[exit code 137, SIGKILL, in time, sandbox]"
     ]
     assert not running(marker)
+
+
+def groups_of(pid: int) -> list[str]:
+    """Control groups for commands of an engine."""
+    return [
+        name
+        for parent in group_parents()
+        for name in os.listdir(parent.folder)
+        if name.startswith(f"uwf-{pid}-")
+    ]
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

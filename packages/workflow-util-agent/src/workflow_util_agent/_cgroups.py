@@ -91,6 +91,11 @@ class LimitedGroup:
                 with suppress(OSError, ValueError):
                     os.kill(int(line), signal.SIGKILL)
 
+    def remove(self) -> bool:
+        """Remove it if nothing is in it any more; whether it is gone."""
+        removed = [_removed(folder) for folder in self._parents]
+        return all(removed)
+
     def close(self) -> None:
         """Kill what is left in it, and remove it."""
         for folder in self._parents:

@@ -43,9 +43,12 @@ def main(arguments: list[str]) -> int:
     os.set_blocking(alarm, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+    caller = os.getppid()
     child = _start(arguments, groups)
     code = _wait(child, wake)
     _end_all(child, wake)
+    if os.getppid() != caller:
+        _remove(groups)  # nobody else is left to do it
     return code
 
 
@@ -91,6 +94,16 @@ def _end_all(child: int, wake: int) -> None:
             _kill(pid)
         select.select([wake], [], [], 0.02)
         _empty(wake)
+
+
+def _remove(groups: list[str]) -> None:
+    for group in groups:
+        for _ in range(10):
+            try:
+                os.rmdir(os.path.dirname(group))
+                break
+            except OSError:
+                select.select([], [], [], 0.01)
 
 
 def _kill(pid: int) -> None:

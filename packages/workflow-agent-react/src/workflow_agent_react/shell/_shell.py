@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import msgspec
@@ -38,6 +38,15 @@ exec "$@" 3<&-
 """
 
 
+class _Prepared(NamedTuple):
+    """A command line that is ready to run."""
+
+    line: Sequence[str]
+    words: str
+    """For its results: whether it runs in a sandbox."""
+    sandbox: SandboxedCommand | None
+
+
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """How commands run."""
 
@@ -59,54 +68,51 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         _must_be_usable(command)
         if not await anyio.Path(workspace).is_dir():
             raise ToolError("the workspace folder doesn't exist")
-        in_sandbox, words = await to_thread.run_sync(use_sandbox, self.sandbox)
-        line = self.limits.around(["/bin/sh", "-c", command], in_sandbox=in_sandbox)
-        try:
-            if in_sandbox:
-                ran, undone = await self._run_in_sandbox(workspace, line, timeout_s=timeout_s)
-            else:
-                ran, undone = await self._run(workspace, line, None, timeout_s=timeout_s), []
-        except ProcessNotStarted as error:
-            raise ToolError(str(error)) from error
-        notes = [*_not_kept(ran), *self.limits.told(ran, in_sandbox=in_sandbox), *undone]
+        prepared: _Prepared | None = None
+        with anyio.CancelScope(shield=True):  # its descriptors must not get lost
+            prepared = await to_thread.run_sync(self._prepare, workspace, command)
+        assert prepared is not None
+        ran, undone = await self._run(workspace, prepared, timeout_s=timeout_s)
+        hits = self.limits.told(ran, in_sandbox=prepared.sandbox is not None)
+        notes, words = [*_not_kept(ran), *hits, *undone], prepared.words
         output = ran.output + "".join(f"[{note}]\n" for note in notes)
         if ran.exit_code is None:
             took = f"stopped: it took longer than {timeout_s:g} s"
             raise ToolError(f"{output}[{took}; {words}. Raise timeout_s or do less at once]")
         return f"{output}[{ending(ran.exit_code)}, {_seconds(ran.wall_s)}, {words}]"
 
-    async def _run_in_sandbox(
-        self, workspace: Path, line: Sequence[str], *, timeout_s: float
-    ) -> tuple[CommandResult, list[str]]:
+    def _prepare(self, workspace: Path, command: str) -> _Prepared:
+        in_sandbox, words = use_sandbox(self.sandbox)
+        line = self.limits.around(["/bin/sh", "-c", command], in_sandbox=in_sandbox)
+        if not in_sandbox:
+            return _Prepared(line, words, None)
         inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
-        wrap = partial(sandboxed, max_tmp_bytes=self.limits.max_tmp_bytes)
-        command = await to_thread.run_sync(wrap, workspace, inside, self.folders)
-        undone: list[str] = []
-        try:
-            ran = await self._run(workspace, command.words, command, timeout_s=timeout_s)
-        finally:
-            with anyio.CancelScope(shield=True):
-                undone = await to_thread.run_sync(command.close)
-        return ran, undone
+        size = self.limits.max_tmp_bytes
+        sandbox = sandboxed(workspace, inside, self.folders, max_tmp_bytes=size)
+        return _Prepared(sandbox.words, words, sandbox)
 
     async def _run(
-        self,
-        workspace: Path,
-        line: Sequence[str],
-        command: SandboxedCommand | None,
-        *,
-        timeout_s: float,
-    ) -> CommandResult:
-        return await run_command(
-            line,
-            cwd=workspace,
-            env=command_environment(self.env, sandboxed=command is not None),
-            timeout_s=timeout_s,
-            max_output_bytes=self.max_output_bytes,
-            adopt=command is None,
-            limits=self.limits.of_all(),
-            pass_fds=command.fds if command is not None else (),
-        )
+        self, workspace: Path, prepared: _Prepared, *, timeout_s: float
+    ) -> tuple[CommandResult, list[str]]:
+        sandbox, undone = prepared.sandbox, list[str]()
+        try:
+            ran = await run_command(
+                prepared.line,
+                cwd=workspace,
+                env=command_environment(self.env, sandboxed=sandbox is not None),
+                timeout_s=timeout_s,
+                max_output_bytes=self.max_output_bytes,
+                adopt=sandbox is None,
+                limits=self.limits.of_all(),
+                pass_fds=sandbox.fds if sandbox is not None else (),
+            )
+        except ProcessNotStarted as error:
+            raise ToolError(str(error)) from error
+        finally:
+            if sandbox is not None:
+                with anyio.CancelScope(shield=True):
+                    undone = await to_thread.run_sync(sandbox.close)
+        return ran, undone
 
 
 def _not_kept(ran: CommandResult) -> list[str]:
