@@ -12,18 +12,43 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import anyio
 from anyio import to_thread
 from anyio.abc import ByteSendStream
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react.workspace._excerpt import Span
 
 Hit = tuple[int, bytes]
-Grep = Callable[[bytes | bytearray], Coroutine[None, None, list[Hit]]]
-"""Gives the lines that match in a UTF-8 text of whole lines: number from 0, and content."""
+
+
+class Grep(Protocol):
+    """Finds a pattern."""
+
+    async def __call__(self, text: bytes | bytearray) -> list[Hit]:
+        """The lines that match in a UTF-8 text of whole lines: number from 0, and content."""
+        ...
+
+    async def spans(self, lines: Sequence[bytes]) -> list[list[Span]]:
+        """Where the matches are in each of these lines, in order and without overlap."""
+        ...
+
+
+_SPANS_WORKER = """
+import re, sys
+found = re.compile(sys.argv[1]).finditer
+for number, line in enumerate(sys.stdin.buffer.read().decode().split("\\n")[:-1], 1):
+    done, size = 0, 0
+    for match in found(line):
+        start, end = match.span()
+        size += len(line[done:start].encode())
+        done = start
+        sys.stdout.write("%d:%d:%d\\n" % (number, size, size + len(match[0].encode())))
+"""
 
 _WORKER = """
 import re, sys
@@ -61,19 +86,7 @@ def words_of(pattern: str) -> list[str]:
 
 def grep_words(words: Sequence[str]) -> Grep:
     """The matcher for lines that hold all of these words, be it within longer ones, in any case."""
-
-    def match(text: bytes | bytearray) -> list[Hit]:
-        lines = text.decode("utf-8", "replace").split("\n")[:-1]
-        return [
-            (number, line.encode())
-            for number, line in enumerate(lines)
-            if all(word in line.lower() for word in words)
-        ]
-
-    async def grep(text: bytes | bytearray) -> list[Hit]:
-        return await to_thread.run_sync(match, text)
-
-    return grep
+    return _Words(words)
 
 
 def regex_fault(pattern: str) -> str:
@@ -85,6 +98,34 @@ def regex_fault(pattern: str) -> str:
         except (re.error, OverflowError, RecursionError) as error:
             return str(error)
     return ""
+
+
+class _Words:
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self._any = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
+
+    async def __call__(self, text: bytes | bytearray) -> list[Hit]:
+        return await to_thread.run_sync(self._match, text)
+
+    def _match(self, text: bytes | bytearray) -> list[Hit]:
+        lines = text.decode("utf-8", "replace").split("\n")[:-1]
+        return [
+            (number, line.encode())
+            for number, line in enumerate(lines)
+            if all(word in line.lower() for word in self._words)
+        ]
+
+    async def spans(self, lines: Sequence[bytes]) -> list[list[Span]]:
+        return [list(_in_bytes(self._any.finditer(line.decode()))) for line in lines]
+
+
+def _in_bytes(matches: Iterable[re.Match[str]]) -> Iterator[Span]:
+    done = size = 0
+    for match in matches:
+        size += len(match.string[done : match.start()].encode())
+        done = match.start()
+        yield size, size + len(match[0].encode())
 
 
 class _Literal:
@@ -107,6 +148,10 @@ class _Literal:
             at = text.find(self._pattern, end)
         return hits
 
+    async def spans(self, lines: Sequence[bytes]) -> list[list[Span]]:
+        pattern = re.compile(re.escape(self._pattern))
+        return [[match.span() for match in pattern.finditer(line)] for line in lines]
+
 
 class _Process:
     def __init__(self, pattern: str, rg: str | None) -> None:
@@ -128,6 +173,16 @@ class _Process:
         if code != 0:
             raise ToolError(f"the pattern {self._pattern!r} could not be used; try a simpler one")
         return await to_thread.run_sync(_hits, output)
+
+    async def spans(self, lines: Sequence[bytes]) -> list[list[Span]]:
+        text = b"".join(line + b"\n" for line in lines)
+        command = [sys.executable, "-I", "-S", "-c", _SPANS_WORKER, self._pattern]
+        _, output = await _run(command, text)
+        spans: list[list[Span]] = [[] for _ in lines]
+        for item in output.splitlines():
+            number, start, end = map(int, item.split(b":"))
+            spans[number - 1].append((start, end))
+        return spans
 
 
 def _is_plain(text: bytes | bytearray) -> bool:

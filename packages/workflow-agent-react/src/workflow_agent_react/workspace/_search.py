@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 
 import msgspec
-from anyio import CancelScope, current_time, to_thread
+from anyio import CancelScope, current_time, move_on_after, to_thread
 
 from workflow_agent_react._errors import ToolError
 from workflow_agent_react.workspace._encoding import read_text
+from workflow_agent_react.workspace._excerpt import Span, beginning, is_long, matched_line
 from workflow_agent_react.workspace._gitignore import Effort
-from workflow_agent_react.workspace._grep import Grep, grep_for, grep_words, regex_fault, words_of
+from workflow_agent_react.workspace._grep import (
+    Grep,
+    Hit,
+    grep_for,
+    grep_words,
+    regex_fault,
+    words_of,
+)
 from workflow_agent_react.workspace._listing import printable
 from workflow_agent_react.workspace._name_filter import name_filter
 from workflow_agent_react.workspace._paths import NoSuchPath, told_to_the_model
@@ -23,13 +31,14 @@ from workflow_agent_react.workspace._walk import Entry, walk
 from workflow_agent_react.workspace._workspace import Workspace
 
 MAX_MATCHES = 100
-MAX_MATCH_CHARS = 240
 MAX_SHOWN_CHARS = 15_000  # below an adapter's own cut, as for `read_file`
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
 """Larger files are not searched, which the result says."""
 FEW_MATCHES, CONTEXT_LINES = 5, 2
 """So few matches are shown with so many lines before and after, which saves reading the files."""
 SEARCH_S = 20.0
+_SPANS_S = 3.0
+"""So long the matches in long lines may be looked for; else their beginnings are shown."""
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_S = 0.1
 _MAX_PATTERN = 1_000
@@ -65,16 +74,16 @@ class _Batch(msgspec.Struct):
         end = self.starts[file + 1] if file + 1 < len(self.starts) else self.lines
         return printable(self.paths[file]), self.starts[file], end
 
-    def around(self, numbers: Sequence[int]) -> list[str]:
-        """These lines with those around them, in the form of `grep -C`."""
+    def around(self, matched: Mapping[int, str]) -> list[str]:
+        """These lines, as they are shown, with those around them in the form of `grep -C`."""
         lines = self.text.split(b"\n")
         shown: dict[int, str] = {}
-        for number in numbers:
+        for number in matched:
             path, start, end = self.place(number)
             first, last = max(start, number - CONTEXT_LINES), min(end, number + CONTEXT_LINES + 1)
             for near in range(first, last):
-                mark = ":" if near in numbers else "-"
-                shown[near] = f"{path}{mark}{near - start + 1}{mark} {_cut(lines[near].rstrip())}"
+                text = f"{path}-{near - start + 1}- {beginning(lines[near].rstrip())}"
+                shown[near] = matched.get(near, text)
         return list(shown.values())
 
     def add(self, path: str, text: bytes) -> None:
@@ -102,7 +111,8 @@ async def search_files(
     Where nothing matches, more is tried, and the result says so: a regular expression as plain
     text, files that the path or glob leaves out, and lines that have the words of a plain text in
     any order and case (`requests per minute` where a file has `REQUESTS_PER_MINUTE`). Few matches
-    are shown with the lines around them, as `path-line- text`.
+    are shown with the lines around them, as `path-line- text`. Of a long line the parts around the
+    matches are shown, as `path:line:column: text`.
 
     Args:
         root: opens the workspace; it is closed here.
@@ -210,20 +220,31 @@ async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
     hits = await grep(batch.text)
     found.files += batch.files
     found.too_big += batch.too_big
+    room = max(MAX_MATCHES - len(found.lines), 0)
+    lines = await _matched_lines(batch, grep, hits[:room])
     if 0 < len(hits) <= FEW_MATCHES - len(found.lines):
-        found.around += await to_thread.run_sync(batch.around, [number for number, _ in hits])
-    for number, line in hits:
-        if len(found.lines) >= MAX_MATCHES or found.chars >= MAX_SHOWN_CHARS:
+        found.around += await to_thread.run_sync(batch.around, lines)
+    for line in lines.values():
+        if found.lines and found.chars + len(line) > MAX_SHOWN_CHARS:
             found.more = True
             return
+        found.lines.append(line)
+        found.chars += len(line) + 1
+    found.more = len(hits) > len(lines)
+
+
+async def _matched_lines(batch: _Batch, grep: Grep, hits: Sequence[Hit]) -> dict[int, str]:
+    """The lines that match as they are shown, by their number."""
+    long = {number: line for number, line in hits if is_long(line)}
+    spans: dict[int, list[Span]] = {}
+    if long:
+        with move_on_after(_SPANS_S):
+            spans = dict(zip(long, await grep.spans(list(long.values())), strict=True))
+    shown: dict[int, str] = {}
+    for number, line in hits:
         path, start, _ = batch.place(number)
-        found.lines.append(f"{path}:{number - start + 1}: {_cut(line.strip())}")
-        found.chars += len(found.lines[-1]) + 1
-
-
-def _cut(line: bytes | bytearray) -> str:
-    text = line.decode("utf-8", "replace")
-    return text if len(text) <= MAX_MATCH_CHARS else f"{text[:MAX_MATCH_CHARS]} …"
+        shown[number] = matched_line(f"{path}:{number - start + 1}", line, spans.get(number, ()))
+    return shown
 
 
 def _batches(
@@ -267,7 +288,7 @@ def _text(data: bytes) -> bytes | None:
     if data.isascii() and b"\r" not in data and b"\0" not in data:
         return data
     text = read_text(data)
-    return None if text is None else "\n".join(text.lines()).encode()
+    return None if text is None else "".join(f"{line}\n" for line in text.lines()).encode()
 
 
 def _report(found: _Found, pattern: str, note: str, limits: _Limits) -> str:
