@@ -108,7 +108,7 @@ def test_what_is_plain_is_taken(kind: str) -> None:
 
 def test_a_thousand_anchors_of_one_name_are_one_warning() -> None:
     text = f"{BASE}    extra_body:\n" + "".join(f"      k{n}: &x {n}\n" for n in range(300))
-    with pytest.warns(UserWarning, match=r"workflow.yaml:6: an anchor") as warned:
+    with pytest.warns(UserWarning, match=r"workflow.yaml:6: an earlier anchor") as warned:
         parse(text)
     assert len(warned) == 1
 

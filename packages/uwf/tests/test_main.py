@@ -91,7 +91,7 @@ async def test_what_is_no_file_is_refused_at_once(uwf: Cli, entry: Path, kind: s
     make(uwf.folder / "bundle.zip")
     make(uwf.folder / "odd.py")
     uwf.write(entry.name, f"import odd\n{ENTRY}")
-    reason = "this is no regular file" if kind == "pipe" else "Is a directory"
+    reason = "this is not a regular file" if kind == "pipe" else "Is a directory"
     with anyio.fail_after(30):
         for words, place in (
             (["add", "a-name", "odd.py"], "odd.py"),

@@ -104,7 +104,7 @@ async def test_a_supervisor_that_cannot_be_is_refused_before_anything_runs(uwf: 
     ran = await uwf("run", entry, "Talk.")
     assert ran.code == 1
     assert ran.err == (
-        f"uwf: {config}:3: supervisor.model: no scene and no PROVIDER/MODEL is 'cheap'; "
+        f"uwf: {config}:3: supervisor.model: 'cheap' is neither a scene nor PROVIDER/MODEL; "
         "there is none yet\n"
     )
 

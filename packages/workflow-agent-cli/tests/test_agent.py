@@ -42,7 +42,7 @@ from workflow_reactor import Secret
 
 FAKE = str(Path(__file__).with_name("fake_agent.py"))
 SESSION = "5e551017-0000-4000-8000-000000000001"
-NEXT = "`uwf thread resume --fresh` begins the turn anew"
+NEXT = "to begin the turn again, run `uwf thread resume --fresh`"
 
 
 @dataclass
@@ -150,7 +150,7 @@ async def test_an_agent_that_is_not_installed_is_named_with_how_to_get_it(tmp_pa
     assert (error.command, error.run) == ("no-such-claude", None)
     assert str(error) == (
         "'no-such-claude' is not installed, or not on PATH; install it with `npm install -g "
-        "@anthropic-ai/claude-code`, or say where it is with `executable`, and resume"
+        "@anthropic-ai/claude-code`, or give its path as `executable`, then resume the thread"
     )
 
 
@@ -159,16 +159,16 @@ async def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
 
     assert isinstance(error, AgentSetupError)
     assert str(error) == (
-        f"the workspace '{tmp_path / 'gone'}' is no folder; make it again and resume"
+        f"the workspace '{tmp_path / 'gone'}' is not a folder; create it again, then resume"
     )
 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"env": {"A": "b\0"}}, "the variable 'A' can't be handed to a process"),
-        ({"env": {"A=B": "c"}}, "the variable 'A=B' can't be handed"),
-        ({"model": "m\0"}, r"the argument 'm\\x00' can't be handed"),
+        ({"env": {"A": "b\0"}}, "the variable 'A' can't be passed to a process"),
+        ({"env": {"A=B": "c"}}, "the variable 'A=B' can't be passed"),
+        ({"model": "m\0"}, r"the argument 'm\\x00' can't be passed"),
     ],
 )
 async def test_what_no_process_can_be_given_is_told(
@@ -181,7 +181,7 @@ async def test_what_no_process_can_be_given_is_told(
 async def test_a_prompt_that_is_too_long_for_an_argument_is_told(tmp_path: Path) -> None:
     agent = create_cli_agent(command=["echo", "{prompt}"])
 
-    with pytest.raises(AgentSetupError, match=r"takes it as an argument, which may have 131071"):
+    with pytest.raises(AgentSetupError, match=r"takes it as an argument of at most 131071"):
         await agent(context(tmp_path, "x" * 131_000), "")
     assert len(await agent(context(tmp_path, "x" * 130_000), "")) > 130_000
 
@@ -214,8 +214,8 @@ async def test_a_refusal_names_the_provider_and_quotes_it_without_the_key(tmp_pa
     [
         ("max-turns", "claude failed. It says: error max turns."),
         ("breaks", "RuntimeError: a bug of its own"),
-        ("unfinished", "claude failed. It says: it ended without saying how its work went."),
-        ("says-nothing", "claude failed. It says: it ended without a word."),
+        ("unfinished", "claude failed. It says: it ended without reporting a result."),
+        ("says-nothing", "claude failed. It says: it ended without any output."),
         ("cannot-start", "claude failed (exit code 1). It says: Invalid settings: see none"),
     ],
 )
@@ -231,8 +231,8 @@ async def test_an_end_without_a_result_is_a_failure(tmp_path: Path, does: str, w
     [
         ("echo why >&2; exit 3", "sh failed (exit code 3). It says: why"),
         ("echo why; exit 3", "sh failed (exit code 3). It says: why"),
-        ("kill -SEGV $$", "sh failed (exit code 139, SIGSEGV); `uwf thread"),
-        ("true", "sh failed. It says: it ended without a word"),
+        ("kill -SEGV $$", "sh failed (exit code 139, SIGSEGV); to begin the turn again"),
+        ("true", "sh failed. It says: it ended without any output"),
         ("exec no-such-program", "no-such-program"),
     ],
 )
@@ -297,7 +297,7 @@ async def test_out_of_time_keeps_what_was_said_and_kills_everything(tmp_path: Pa
     assert isinstance(error, AgentTimedOut)
     assert error.run is not None
     assert (error.run.how, error.run.session_id) == ("timeout", SESSION)
-    assert "claude was stopped after 2 s, the time that it may take" in str(error)
+    assert "claude was stopped after 2 s, which is its time limit" in str(error)
     assert not running(marker)
 
 
@@ -393,10 +393,13 @@ async def test_a_key_at_the_cut_of_a_summary_is_not_shown_in_part(tmp_path: Path
         ({"command": "rm -rf x"}, "name an agent"),
         (
             {"agent": "claud"},
-            "there is no agent 'claud'; known are claude, codex, hermes, opencode, qwen.",
+            "there is no agent 'claud'; use one of claude, codex, hermes, opencode, qwen,",
         ),
-        ({"command": ["x"], "model": "m"}, "x can't be told its model; put it into `command`"),
-        ({"agent": "claude", "timeout_s": 0}, "can't be negative or 0"),
+        (
+            {"command": ["x"], "model": "m"},
+            "x has no option for a model; put the model into `command`",
+        ),
+        ({"agent": "claude", "timeout_s": 0}, "must be above 0"),
     ],
 )
 def test_what_cannot_work_is_told_at_once(arguments: dict[str, Any], reason: str) -> None:

@@ -57,7 +57,7 @@ def test_keys_are_taken_out_of_texts(given: dict[str, str | Secret], shown: str)
     environment = Environment([], given)
 
     assert environment.redact(f"a <{shown}> b") == "a <[key]> b"
-    assert environment.redacted(Note(text=f"it is {shown}")) == Note(text="it is [key]")
+    assert environment.redact_fields(Note(text=f"it is {shown}")) == Note(text="it is [key]")
 
 
 @pytest.mark.parametrize("kept", range(1, 40))
@@ -94,5 +94,5 @@ def test_what_is_no_key_stays() -> None:
 def test_what_looks_like_a_key_is_taken_out_of_errors_alone(said: str, kept: str) -> None:
     environment = Environment([], {})
 
-    assert environment.redact(said, guess=True) == kept
+    assert environment.redact(said, guess_keys=True) == kept
     assert environment.redact(said) == said

@@ -1,12 +1,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_agent_cli._output import Lines
+from workflow_agent_cli._output import LineCollector
 from workflow_agent_cli.agents._reading import Reading
 from workflow_protocol import Event
 
 
-def lines_of(chunks: list[bytes], *, max_bytes: int = 1000) -> tuple[list[bytes], Lines]:
+def lines_of(chunks: list[bytes], *, max_bytes: int = 1000) -> tuple[list[bytes], LineCollector]:
     found: list[bytes] = []
 
     def read(line: bytes, reading: Reading) -> tuple[Event, ...]:
@@ -14,7 +14,7 @@ def lines_of(chunks: list[bytes], *, max_bytes: int = 1000) -> tuple[list[bytes]
         found.append(line)
         return ()
 
-    lines = Lines(read, Reading(), max_bytes)
+    lines = LineCollector(read, Reading(), max_bytes)
     for chunk in chunks:
         lines.feed(chunk)
     lines.end()
@@ -50,5 +50,5 @@ def test_a_line_that_is_too_long_is_left_out_and_the_next_is_read() -> None:
 def test_the_beginning_of_what_is_no_json_is_kept() -> None:
     _, lines = lines_of([b"why\n", b"y" * 900, b"\n", b"\xff\n"] * 10)
 
-    assert lines.stray.startswith("why\nyyy")
-    assert len(lines.stray) == 4000
+    assert lines.non_json.startswith("why\nyyy")
+    assert len(lines.non_json) == 4000

@@ -198,8 +198,8 @@ async def test_pausing_kills_the_agent_and_a_person_may_decline_to_go_on(
     assert failed.state == "failed"
     assert isinstance(failed.error, AgentInterrupted)
     assert failed.summary == (
-        "claude was interrupted and is not to go on: it made a mess; "
-        "`uwf thread resume --fresh` begins the turn anew"
+        "claude was interrupted, and a person decided not to go on: it made a mess; "
+        "to begin the turn again, run `uwf thread resume --fresh`"
     )
 
 

@@ -40,9 +40,9 @@ def test_only_a_regular_file_is_read_and_a_pipe_keeps_nobody_waiting(tmp_path: P
     (tmp_path / "file").write_bytes(b"some bytes")
     assert read_regular(tmp_path / "file", 4) == b"some"
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match=r"this is no regular file: .*pipe"):
+    with pytest.raises(OSError, match=r"this is not a regular file: .*pipe"):
         read_regular(tmp_path / "pipe", 4)
     with pytest.raises(IsADirectoryError):
         read_regular(tmp_path, 4)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read_regular(Path("/dev/zero"), 4)

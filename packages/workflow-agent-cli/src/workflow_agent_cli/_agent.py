@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from workflow_agent_cli._errors import AgentSetupError
 from workflow_agent_cli._settings import Settings
-from workflow_agent_cli._turn import work
-from workflow_agent_cli.agents._profiles import PROFILES, AgentProfile, profile_of
+from workflow_agent_cli._turn import run_turn
+from workflow_agent_cli.agents._profiles import PROFILES, AgentProfile, profile_for_command
 from workflow_protocol import AgentFn, ThreadContext
 from workflow_reactor import Secret
 from workflow_util_agent import DEFAULT_QUOTA_CHARS, build_thread_input
@@ -64,17 +64,19 @@ def create_cli_agent(
     profile = _profile(agent, command)
     name = profile.name
     if model and not profile.model:
-        raise AgentSetupError(f"{name} can't be told its model; put it into `command`", agent=name)
+        raise AgentSetupError(
+            f"{name} has no option for a model; put the model into `command`", agent=name
+        )
     if timeout_s <= 0 or at_most_tokens < 0 or max_output_bytes <= 0:
-        reason = "timeout_s, at_most_tokens and max_output_bytes can't be negative or 0"
+        reason = "timeout_s and max_output_bytes must be above 0, at_most_tokens at least 0"
         raise AgentSetupError(reason, agent=name)
     settings = Settings(
         profile=profile,
         model=model,
         executable=executable or profile.command,
-        more=tuple(more_arguments),
+        more_arguments=tuple(more_arguments),
         env=dict(env or {}),
-        names=(*profile.env, *inherit),
+        inherited_names=(*profile.env, *inherit),
         timeout_s=timeout_s,
         at_most_tokens=at_most_tokens,
         max_output_bytes=max_output_bytes,
@@ -82,7 +84,7 @@ def create_cli_agent(
 
     async def run_cli_agent(ctx: ThreadContext, prompt: str) -> str:
         text = f"{prompt}\n\n{build_thread_input(ctx, quota_chars=quota_chars)}"
-        return await work(settings, ctx, text.encode("utf-8", "replace").decode())
+        return await run_turn(settings, ctx, text.encode("utf-8", "replace").decode())
 
     return run_cli_agent
 
@@ -95,9 +97,9 @@ def _profile(agent: str | AgentProfile | None, command: Sequence[str] | None) ->
     if isinstance(agent, AgentProfile):
         return agent
     if command:
-        return profile_of(command)
+        return profile_for_command(command)
     assert agent is not None  # one of the two is
     if agent not in PROFILES:
-        reason = f"there is no agent {agent!r}; known are {known}. Others go by command=[…]"
+        reason = f"there is no agent {agent!r}; use one of {known}, or give command=[…]"
         raise AgentSetupError(reason, agent=agent)
     return PROFILES[agent]

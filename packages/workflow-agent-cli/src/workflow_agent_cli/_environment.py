@@ -31,9 +31,9 @@ _FIXED = {
 }
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS|AUTH", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"://([^/@\s]+)@")
-_CUT = re.compile(r"(\n\[… \d+ bytes left out here …\]\n)")  # of `ShortenedOutput`
-_SHORTEST = 4  # what is shorter occurs in any text
-_LONGEST_HALF = 7  # of a key that was cut in two: nobody can use so little of it
+_CUT_MARK = re.compile(r"(\n\[… \d+ bytes left out here …\]\n)")  # of `ShortenedOutput`
+_MIN_SECRET_CHARS = 4  # what is shorter occurs in any text
+_MAX_HARMLESS_CHARS = 7  # of a key that was cut in two: nobody can use so little of it
 
 
 class Environment:
@@ -49,11 +49,11 @@ class Environment:
         own.setdefault("PATH", os.defpath)
         added = {k: v.reveal() if isinstance(v, Secret) else v for k, v in given.items()}
         self.values = {**own, **_FIXED, **added}
-        hidden = {k for k, v in given.items() if isinstance(v, Secret)}
-        self._secrets = sorted(set(self._found(hidden)), key=len, reverse=True)
+        secret_names = {k for k, v in given.items() if isinstance(v, Secret)}
+        self._secrets = sorted(set(self._find_secrets(secret_names)), key=len, reverse=True)
 
     @property
-    def unusable(self) -> list[str]:
+    def unusable_names(self) -> list[str]:
         """Names of the variables that no process can be given."""
         return [
             name
@@ -61,42 +61,46 @@ class Environment:
             if not name or "=" in name or "\0" in name + value
         ]
 
-    def _found(self, hidden: set[str]) -> Iterable[str]:
+    def _find_secrets(self, secret_names: set[str]) -> Iterable[str]:
         for name, value in self.values.items():
-            if name in hidden or _SECRET_NAME.search(name):
-                yield from (each for each in (value, *value.split()) if len(each) >= _SHORTEST)
+            if name in secret_names or _SECRET_NAME.search(name):
+                yield from (
+                    each for each in (value, *value.split()) if len(each) >= _MIN_SECRET_CHARS
+                )
             else:
-                yield from (each for each in _CREDENTIALS.findall(value) if len(each) >= _SHORTEST)
+                yield from (
+                    each for each in _CREDENTIALS.findall(value) if len(each) >= _MIN_SECRET_CHARS
+                )
 
-    def redact(self, text: str, *, guess: bool = False) -> str:
+    def redact(self, text: str, *, guess_keys: bool = False) -> str:
         """The text without keys: agents quote providers, which quote keys.
 
         Args:
             text: any text.
-            guess: also take out what looks like a key, and may be none: an agent may have keys in
-                files of its own.
+            guess_keys: also take out what only looks like a key: an agent may have keys in files
+                of its own.
         """
         for secret in self._secrets:
             text = text.replace(secret, "[key]")
-        text = "".join(map(self._without_halves, _CUT.split(text)))
-        return without_keys(text) if guess else text
+        text = "".join(map(self._without_cut_keys, _CUT_MARK.split(text)))
+        return without_keys(text) if guess_keys else text
 
-    def _without_halves(self, text: str) -> str:
+    def _without_cut_keys(self, text: str) -> str:
         """The text without what is left of a key where the text was cut: at its ends."""
         for secret in self._secrets:
-            for size in range(len(secret) - 1, _LONGEST_HALF, -1):
+            for size in range(len(secret) - 1, _MAX_HARMLESS_CHARS, -1):
                 if text.endswith(secret[:size]):
                     text = f"{text[:-size]}[key]"
                 if text.startswith(secret[-size:]):
                     text = f"[key]{text[size:]}"
         return text
 
-    def redacted(self, value: T, *, guess: bool = False) -> T:
+    def redact_fields(self, value: T, *, guess_keys: bool = False) -> T:
         """A Struct whose texts are without keys; see `redact`."""
         if not isinstance(value, msgspec.Struct):
             return value
         texts = {
-            name: self.redact(text, guess=guess)
+            name: self.redact(text, guess_keys=guess_keys)
             for name in value.__struct_fields__
             if isinstance(text := getattr(value, name), str)
         }

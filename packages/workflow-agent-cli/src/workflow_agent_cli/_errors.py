@@ -16,7 +16,7 @@ from workflow_agent_cli._record import AgentRun
 from workflow_protocol import WorkflowError
 from workflow_util_agent.process import ending
 
-_NEXT = "`uwf thread resume --fresh` begins the turn anew"
+_RETRY = "to begin the turn again, run `uwf thread resume --fresh`"
 _SHOWN_CHARS = 2000
 
 
@@ -40,8 +40,8 @@ class AgentNotInstalled(AgentSetupError):
         self.command = command
         how = f"install it with `{install}`" if install else "install it"
         super().__init__(
-            f"{command!r} is not installed, or not on PATH; {how}, or say where it is with "
-            "`executable`, and resume",
+            f"{command!r} is not installed, or not on PATH; {how}, or give its path as "
+            "`executable`, then resume the thread",
             agent=agent,
         )
 
@@ -64,16 +64,16 @@ class AgentInterrupted(CliAgentError):
 
 def error_of(agent: str, run: AgentRun) -> CliAgentError:
     """The error for a run that did not end well."""
-    after = f"{_session(run)}; {_NEXT}"
+    after = f"{_session_note(run)}; {_RETRY}"
     match run.how:
         case "not_started":
             return AgentSetupError(
-                f"{agent} could not be started: {run.words}; {_NEXT}", agent=agent, run=run
+                f"{agent} could not be started: {run.words}; {_RETRY}", agent=agent, run=run
             )
         case "timeout":
             message = (
-                f"{agent} was stopped after {run.wall_s:.0f} s, the time that it may take; raise "
-                f"timeout_s or give it less to do{_said(run)}{after}"
+                f"{agent} was stopped after {run.wall_s:.0f} s, which is its time limit; raise "
+                f"timeout_s, or give it a smaller task{_quoted_failure(run)}{after}"
             )
             return AgentTimedOut(message, agent=agent, run=run)
         case "too_large":
@@ -83,16 +83,16 @@ def error_of(agent: str, run: AgentRun) -> CliAgentError:
             refused = f"its provider answered {run.status}" if run.status else ""
             code = ending(run.exit_code) if run.exit_code else ""
             why = ", ".join(part for part in (refused, code) if part)
-            message = f"{agent} failed{f' ({why})' if why else ''}{_said(run)}{after}"
+            message = f"{agent} failed{f' ({why})' if why else ''}{_quoted_failure(run)}{after}"
             return AgentFailed(message, agent=agent, run=run)
 
 
-def _said(run: AgentRun) -> str:
+def _quoted_failure(run: AgentRun) -> str:
     words = run.words.strip() or run.stderr.strip()
     if len(words) > _SHOWN_CHARS:
         words = f"{words[: _SHOWN_CHARS // 2]} … {words[-_SHOWN_CHARS // 2 :]}"
     return f". It says: {words}" if words else ""
 
 
-def _session(run: AgentRun) -> str:
+def _session_note(run: AgentRun) -> str:
     return f". Its session is {run.session_id}" if run.session_id else ""

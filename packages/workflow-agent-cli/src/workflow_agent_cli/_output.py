@@ -5,14 +5,14 @@ from __future__ import annotations
 from workflow_agent_cli.agents._reading import LineReader, Reading
 from workflow_protocol import Event, WorkflowError
 
-_KEPT_STRAY = 4000
+_MAX_NON_JSON_CHARS = 4000
 
 
-class TooMuch(WorkflowError):
+class OutputTooLarge(WorkflowError):
     """The output is longer than it may be."""
 
 
-class Lines:
+class LineCollector:
     """Gives a reader whole lines. One that is longer than `max_bytes` is left out."""
 
     def __init__(self, read: LineReader, reading: Reading, max_bytes: int) -> None:
@@ -23,7 +23,7 @@ class Lines:
         self._skipping = False
         self.left_out = 0
         """How many lines were too long."""
-        self.stray = ""
+        self.non_json = ""
         """The beginning of what was no JSON: an agent that can't start says so in words."""
 
     def feed(self, data: bytes) -> tuple[Event, ...]:
@@ -51,13 +51,13 @@ class Lines:
         if not line:
             return ()
         if not line.startswith(b"{"):
-            room = _KEPT_STRAY - len(self.stray)
-            self.stray += (line.decode("utf-8", "replace") + "\n")[:room]
+            room = _MAX_NON_JSON_CHARS - len(self.non_json)
+            self.non_json += (line.decode("utf-8", "replace") + "\n")[:room]
             return ()
         return self._read(line, self._reading)
 
 
-class Text:
+class TextCollector:
     """Collects text."""
 
     def __init__(self, reading: Reading, max_bytes: int) -> None:
@@ -65,18 +65,18 @@ class Text:
         self._max_bytes = max_bytes
         self._data = bytearray()
         self.left_out = 0
-        self.stray = ""
+        self.non_json = ""
 
     def feed(self, data: bytes) -> tuple[Event, ...]:
         """Take the next bytes.
 
         Raises:
-            TooMuch: it is more than may be.
+            OutputTooLarge: it is more than may be.
         """
         self._data += data
         if len(self._data) > self._max_bytes:
             del self._data[self._max_bytes :]
-            raise TooMuch(f"it wrote more than {self._max_bytes} bytes")
+            raise OutputTooLarge(f"it wrote more than {self._max_bytes} bytes")
         return ()
 
     def end(self) -> tuple[Event, ...]:

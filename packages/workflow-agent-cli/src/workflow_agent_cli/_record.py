@@ -8,7 +8,7 @@ import msgspec
 
 from workflow_protocol import Usage
 
-How = Literal["done", "failed", "timeout", "too_large", "not_started"]
+RunOutcome = Literal["done", "failed", "timeout", "too_large", "not_started"]
 
 UNKNOWN = Usage(calls=1, unknown_calls=1)
 
@@ -16,7 +16,7 @@ UNKNOWN = Usage(calls=1, unknown_calls=1)
 class AgentRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a run of an agent went. The journal keeps it, and errors carry it. It holds no keys."""
 
-    how: How
+    how: RunOutcome
     text: str = ""
     """Its final words. Where the run was stopped, the latest that it said."""
     words: str = ""

@@ -12,8 +12,8 @@ import anyio
 import msgspec
 
 from workflow_agent_cli._environment import Environment
-from workflow_agent_cli._output import Lines, Text, TooMuch
-from workflow_agent_cli._record import UNKNOWN, AgentRun, How
+from workflow_agent_cli._output import LineCollector, OutputTooLarge, TextCollector
+from workflow_agent_cli._record import UNKNOWN, AgentRun, RunOutcome
 from workflow_agent_cli.agents._profiles import AgentProfile
 from workflow_agent_cli.agents._reading import Reading
 from workflow_protocol import Event, ToolFinished
@@ -25,7 +25,7 @@ _MAX_SUMMARY_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class RunSpec:
     """What is run, and for how long."""
 
     profile: AgentProfile
@@ -33,7 +33,7 @@ class Order:
     prompt: str
     model: str
     session: str
-    more: tuple[str, ...]
+    more_arguments: tuple[str, ...]
     workspace: Path
     environment: Environment
     timeout_s: float
@@ -41,7 +41,7 @@ class Order:
 
 
 async def run_agent(
-    order: Order,
+    spec: RunSpec,
     *,
     note: Callable[[Event], Awaitable[None]],
     on_session: Callable[[str], Awaitable[None]],
@@ -49,47 +49,51 @@ async def run_agent(
     """Run the agent to its end. What goes wrong with it is in the result, which holds no keys.
 
     Args:
-        order: what to run.
+        spec: what to run.
         note: hears what the agent does.
         on_session: hears the id of its session as soon as the agent says it.
     """
-    reading, clean = Reading(), order.environment
-    reader = order.profile.read_line
-    limit = order.max_output_bytes
-    output = Text(reading, limit) if reader is None else Lines(reader, reading, limit)
-    known = ""
+    reading, redactor = Reading(), spec.environment
+    reader = spec.profile.read_line
+    limit = spec.max_output_bytes
+    output = (
+        TextCollector(reading, limit) if reader is None else LineCollector(reader, reading, limit)
+    )
+    known_session = ""
 
-    async def take(events: tuple[Event, ...]) -> None:
-        nonlocal known
-        if reading.session_id != known:
-            known = reading.session_id
-            await on_session(known)
+    async def report_events(events: tuple[Event, ...]) -> None:
+        nonlocal known_session
+        if reading.session_id != known_session:
+            known_session = reading.session_id
+            await on_session(known_session)
         for event in events:
-            await note(_shortened(clean.redacted(event)))
+            await note(_cut_summary(redactor.redact_fields(event)))
 
     async def on_stdout(data: bytes) -> None:
-        await take(output.feed(data))
+        await report_events(output.feed(data))
 
     started_s = anyio.current_time()
     try:
-        with _place_of_report() as report:
+        with _report_path() as report:
             ran = await run_command(
-                _command_line(order, report),
-                cwd=order.workspace,
-                env=order.environment.values,
-                timeout_s=order.timeout_s,
+                _command_line(spec, report),
+                cwd=spec.workspace,
+                env=spec.environment.values,
+                timeout_s=spec.timeout_s,
                 max_output_bytes=_MAX_STDERR_BYTES,
                 adopt=True,
-                stdin=b"" if order.profile.prompt_is_argument else order.prompt.encode(),
+                stdin=b"" if spec.profile.prompt_is_argument else spec.prompt.encode(),
                 on_stdout=on_stdout,
             )
-            await take(output.end())
-            _read_report(order.profile, report, reading)
-            await take(())
-    except (ProcessNotStarted, TooMuch) as error:
-        await take(output.end())
-        return clean.redacted(_stopped(error, reading, since_s=started_s), guess=True)
-    how, words = judge(order.profile, reading, ran, left_out=output.left_out, stray=output.stray)
+            await report_events(output.end())
+            _read_report(spec.profile, report, reading)
+            await report_events(())
+    except (ProcessNotStarted, OutputTooLarge) as error:
+        await report_events(output.end())
+        return redactor.redact_fields(_stopped(error, reading, since_s=started_s), guess_keys=True)
+    how, words = outcome_of(
+        spec.profile, reading, ran, left_out=output.left_out, non_json=output.non_json
+    )
     run = AgentRun(
         how=how,
         text=reading.text,
@@ -101,11 +105,11 @@ async def run_agent(
         wall_s=round(ran.wall_s, 3),
         usage=reading.usage or UNKNOWN,
     )
-    return clean.redacted(run, guess=how != "done")
+    return redactor.redact_fields(run, guess_keys=how != "done")
 
 
 @contextmanager
-def _place_of_report() -> Generator[Path]:
+def _report_path() -> Generator[Path]:
     """A name in a folder of its own: agents may write the report through another file beside it.
 
     Raises:
@@ -119,14 +123,16 @@ def _place_of_report() -> Generator[Path]:
         yield Path(name) / "report.json"
 
 
-def _shortened(event: Event) -> Event:
+def _cut_summary(event: Event) -> Event:
     """Cut what a tool gave. Not before keys are taken out: half a key is none that is known."""
     if isinstance(event, ToolFinished):
         return msgspec.structs.replace(event, summary=event.summary[:_MAX_SUMMARY_CHARS])
     return event
 
 
-def _stopped(error: ProcessNotStarted | TooMuch, reading: Reading, *, since_s: float) -> AgentRun:
+def _stopped(
+    error: ProcessNotStarted | OutputTooLarge, reading: Reading, *, since_s: float
+) -> AgentRun:
     not_started = isinstance(error, ProcessNotStarted)
     return AgentRun(
         how="not_started" if not_started else "too_large",
@@ -142,20 +148,20 @@ def _read_report(profile: AgentProfile, report: Path, reading: Reading) -> None:
             profile.read_report(file.read(_MAX_REPORT_BYTES), reading)
 
 
-def _command_line(order: Order, report: Path) -> list[str]:
-    return order.profile.command_line(
-        order.executable,
-        prompt=order.prompt,
-        model=order.model,
-        session=order.session,
+def _command_line(spec: RunSpec, report: Path) -> list[str]:
+    return spec.profile.command_line(
+        spec.executable,
+        prompt=spec.prompt,
+        model=spec.model,
+        session=spec.session,
         report=str(report),
-        more=order.more,
+        more_arguments=spec.more_arguments,
     )
 
 
-def judge(
-    profile: AgentProfile, reading: Reading, ran: CommandResult, *, left_out: int, stray: str
-) -> tuple[How, str]:
+def outcome_of(
+    profile: AgentProfile, reading: Reading, ran: CommandResult, *, left_out: int, non_json: str
+) -> tuple[RunOutcome, str]:
     """How it went, and the words for what went wrong. An exit code of 0 alone proves nothing.
 
     Args:
@@ -163,7 +169,7 @@ def judge(
         reading: what it said.
         ran: how its process ended.
         left_out: how many of its lines were too long to read.
-        stray: what it said that was no data.
+        non_json: what it said that was no data.
     """
     speaks = profile.read_line is not None or profile.read_report is not None
     if ran.exit_code is None:
@@ -171,11 +177,14 @@ def judge(
     if reading.failure:
         return "failed", reading.failure
     if ran.exit_code:
-        return "failed", reading.complaint or ran.output or stray or reading.text
+        return "failed", reading.complaint or ran.output or non_json or reading.text
     if speaks and not reading.finished:
         if left_out:
-            return "too_large", f"{left_out} lines of its output were longer than they may be"
-        return "failed", reading.complaint or stray or "it ended without saying how its work went"
+            return "too_large", f"{left_out} lines of its output were too long to read"
+        return (
+            "failed",
+            reading.complaint or non_json or "it ended without reporting a result",
+        )
     if not reading.text.strip():
-        return "failed", reading.complaint or "it ended without a word"
+        return "failed", reading.complaint or "it ended without any output"
     return "done", ""

@@ -28,9 +28,9 @@ class Settings:
     profile: AgentProfile
     model: str
     executable: str
-    more: tuple[str, ...]
+    more_arguments: tuple[str, ...]
     env: Mapping[str, str | Secret] = field(repr=False)
-    names: Sequence[str]
+    inherited_names: Sequence[str]
     timeout_s: float
     at_most_tokens: int
     max_output_bytes: int
@@ -40,7 +40,7 @@ class Settings:
         """The name that prices go by."""
         return self.model or self.profile.name
 
-    def words(self, session: str) -> list[str]:
+    def recorded_command(self, session: str) -> list[str]:
         """The command line, without what may differ between machines, and without the prompt."""
         return self.profile.command_line(
             self.profile.command,
@@ -48,12 +48,12 @@ class Settings:
             model=self.model,
             session=session,
             report=REPORT,
-            more=self.more,
+            more_arguments=self.more_arguments,
         )
 
     def request(self, prompt: str, session: str) -> bytes:
         """What is asked for."""
-        return msgspec.json.encode({"command": self.words(session), "prompt": prompt})
+        return msgspec.json.encode({"command": self.recorded_command(session), "prompt": prompt})
 
 
 async def find_executable(
@@ -63,34 +63,39 @@ async def find_executable(
 
     Raises:
         AgentNotInstalled: it is not there.
-        AgentSetupError: the workspace is gone, or something can't be handed to a process.
+        AgentSetupError: the workspace is gone, or something can't be passed to a process.
     """
     profile = settings.profile
     if not await anyio.Path(workspace).is_dir():
-        reason = f"the workspace {str(workspace)!r} is no folder; make it again and resume"
+        reason = f"the workspace {str(workspace)!r} is not a folder; create it again, then resume"
         raise AgentSetupError(reason, agent=profile.name)
-    faults = [f"the variable {name!r}" for name in environment.unusable]
+    faults = [f"the variable {name!r}" for name in environment.unusable_names]
     faults += [
-        f"the argument {word!r}" for word in (settings.model, *settings.more) if "\0" in word
+        f"the argument {word!r}"
+        for word in (settings.model, *settings.more_arguments)
+        if "\0" in word
     ]
     if profile.prompt_is_argument and "\0" in prompt:
         faults.append("the prompt")
     if faults:
-        reason = f"{', '.join(faults)} can't be handed to a process: it holds a null character"
+        reason = (
+            f"{', '.join(faults)} can't be passed to a process; remove null characters, and "
+            "give each variable a name without '='"
+        )
         raise AgentSetupError(reason, agent=profile.name)
     size = len(prompt.encode())
     if profile.prompt_is_argument and size > MAX_ARGUMENT_BYTES:
         reason = (
-            f"the prompt has {size} bytes, and {profile.name} takes it as an argument, which may "
-            f"have {MAX_ARGUMENT_BYTES}; lower quota_chars, or let the steps before say less"
+            f"the prompt has {size} bytes, and {profile.name} takes it as an argument of at most "
+            f"{MAX_ARGUMENT_BYTES}; lower quota_chars, or make the results of earlier steps shorter"
         )
         raise AgentSetupError(reason, agent=profile.name)
-    found = await to_thread.run_sync(_which, settings.executable, environment.values["PATH"])
+    found = await to_thread.run_sync(_find_on_path, settings.executable, environment.values["PATH"])
     if found is None:
         raise AgentNotInstalled(profile.name, settings.executable, profile.install)
     return found
 
 
-def _which(executable: str, path: str) -> str | None:
+def _find_on_path(executable: str, path: str) -> str | None:
     found = shutil.which(executable, path=path)
     return None if found is None else os.path.abspath(found)

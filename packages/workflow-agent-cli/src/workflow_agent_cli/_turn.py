@@ -9,7 +9,7 @@ from itertools import count
 from workflow_agent_cli._environment import Environment
 from workflow_agent_cli._errors import AgentInterrupted, error_of
 from workflow_agent_cli._record import AgentRun
-from workflow_agent_cli._run import Order, run_agent
+from workflow_agent_cli._run import RunSpec, run_agent
 from workflow_agent_cli._settings import Settings, find_executable
 from workflow_protocol import (
     Effect,
@@ -22,21 +22,21 @@ from workflow_protocol import (
     Usage,
 )
 
-_AGAIN = (
+_AFTER_INTERRUPTION = (
     "Your work on the following was interrupted, and nobody knows how far it went. "
     "Check what is done already, then finish it.\n\n"
 )
 
 
-async def work(settings: Settings, ctx: ThreadContext, prompt: str) -> str:
+async def run_turn(settings: Settings, ctx: ThreadContext, prompt: str) -> str:
     """Run the agent until a run of it has an end that is known."""
-    session, asked = "", prompt
+    session, current_prompt = "", prompt
     for attempt in count():
         try:
-            run = await _attempt(settings, ctx, asked, session, attempt)
+            run = await _attempt(settings, ctx, current_prompt, session, attempt)
         except OutcomeUnknown:
-            session = await _session(ctx, attempt) or session
-            asked = await _ask_to_go_on(settings, ctx, prompt, session, attempt)
+            session = await _keep_session_id(ctx, attempt) or session
+            current_prompt = await _ask_to_go_on(settings, ctx, prompt, session, attempt)
             session = session if settings.profile.session else ""
             continue
         if run.how != "done":
@@ -51,33 +51,33 @@ async def _attempt(
     journal = ctx.journal
 
     def environment() -> Environment:  # only when it is run: a replay needs no keys
-        return Environment(settings.names, settings.env)
+        return Environment(settings.inherited_names, settings.env)
 
     async def find() -> str:
         return await find_executable(settings, ctx.start.workspace, prompt, environment())
 
     executable = await journal.run(f"ready/{attempt}", find, type=str)
-    told = False
+    session_is_kept = False
 
     async def on_session(session_id: str) -> None:
-        nonlocal told
-        told = True
-        await _session(ctx, attempt, session_id)
+        nonlocal session_is_kept
+        session_is_kept = True
+        await _keep_session_id(ctx, attempt, session_id)
 
     async def perform() -> AgentRun:
-        order = Order(
+        spec = RunSpec(
             profile=settings.profile,
             executable=executable,
             prompt=prompt,
             model=settings.model,
             session=session,
-            more=settings.more,
+            more_arguments=settings.more_arguments,
             workspace=ctx.start.workspace,
             environment=environment(),
             timeout_s=settings.timeout_s,
             max_output_bytes=settings.max_output_bytes,
         )
-        return await run_agent(order, note=journal.note, on_session=on_session)
+        return await run_agent(spec, note=journal.note, on_session=on_session)
 
     await journal.note(RoundStarted(key=f"run/{attempt}", round=attempt, max_rounds=attempt + 1))
     started_s = time.monotonic()
@@ -93,8 +93,8 @@ async def _attempt(
             used=lambda run: run.usage,
         ),
     )
-    if not told:
-        await _session(ctx, attempt)
+    if not session_is_kept:
+        await _keep_session_id(ctx, attempt)
     elapsed_ms = int((time.monotonic() - started_s) * 1000)
     await journal.note(
         ModelReplied(
@@ -109,14 +109,14 @@ async def _attempt(
     return run
 
 
-async def _session(ctx: ThreadContext, attempt: int, session_id: str = "") -> str:
+async def _keep_session_id(ctx: ThreadContext, attempt: int, session_id: str = "") -> str:
     """Keep the id of the agent's session as soon as it is known; give the one that was kept."""
 
-    async def give() -> str:
+    async def known_id() -> str:
         return session_id
 
     # Not a read, so that it is on disk before the agent goes on.
-    return await ctx.journal.run(f"session/{attempt}", give, type=str, effect=Effect.REPEATABLE)
+    return await ctx.journal.run(f"session/{attempt}", known_id, type=str, effect=Effect.REPEATABLE)
 
 
 async def _ask_to_go_on(
@@ -134,14 +134,15 @@ async def _ask_to_go_on(
     question = Question(
         text=f"{name} was at work when its process died or was stopped, so nobody knows what it "
         f"did. Check what it changed in the workspace: may it {how}?",
-        details=shlex.join(settings.words(resumable)),
+        details=shlex.join(settings.recorded_command(resumable)),
     )
     answer = await ctx.journal.ask(f"interrupted/{attempt}", question)
     if not answer.approved:
         raise AgentInterrupted(
-            f"{name} was interrupted and is not to go on: {answer.text or 'declined'}; "
-            "`uwf thread resume --fresh` begins the turn anew",
+            f"{name} was interrupted, and a person decided not to go on: "
+            f"{answer.text or 'declined'}; "
+            "to begin the turn again, run `uwf thread resume --fresh`",
             agent=name,
         )
-    told = f"A person who looked says: {answer.text}\n\n" if answer.text else ""
-    return f"{_AGAIN}{told}{prompt}"
+    advice = f"A person who looked says: {answer.text}\n\n" if answer.text else ""
+    return f"{_AFTER_INTERRUPTION}{advice}{prompt}"

@@ -25,7 +25,7 @@ SHELLS: Mapping[str, str] = {
     "bash": "command",  # opencode
     "run_shell_command": "command",  # qwen
 }
-_MORE: Mapping[str, Json] = {
+_REQUIRED_ARGUMENTS: Mapping[str, Json] = {
     "bash": {"description": "run it"},
     "run_shell_command": {"is_background": False, "description": "run it"},
 }
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
             }
             self._send(self.model.status, "application/json", json.dumps(words).encode())
             return
-        speak = _SPEAK.get(path.removeprefix("/v1"))
+        speak = _REPLY_WRITERS.get(path.removeprefix("/v1"))
         if speak is None:
             self._send(404, "application/json", b'{"error": {"message": "not here"}}')
             return
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         if tool is not None and not any(
             map(_is_result, _list(request.get("messages") or request.get("input"))[-1:])
         ):
-            call = (tool, {SHELLS[tool]: self.model.command, **_MORE.get(tool, {})})
+            call = (tool, {SHELLS[tool]: self.model.command, **_REQUIRED_ARGUMENTS.get(tool, {})})
         events = speak(call, self.model.says)
         self._send(200, "text/event-stream", "".join(events).encode())
 
@@ -230,4 +230,4 @@ def _event(type: str, **fields: Any) -> str:
     return f"event: {type}\ndata: {json.dumps({'type': type, **fields})}\n\n"
 
 
-_SPEAK = {"/chat/completions": _chat, "/responses": _responses, "/messages": _messages}
+_REPLY_WRITERS = {"/chat/completions": _chat, "/responses": _responses, "/messages": _messages}

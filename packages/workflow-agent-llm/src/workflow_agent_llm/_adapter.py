@@ -27,7 +27,7 @@ from workflow_util_agent import build_thread_input
 
 T = TypeVar("T")
 
-_ROUNDS = 2  # the answer, and one repair
+_MAX_ROUNDS = 2  # the answer, and one repair
 
 
 def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
@@ -57,11 +57,11 @@ def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
 
 async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultSchema[T]) -> T:
     options = RequestOptions(response_format=response_format(result.json_schema, llm.profile))
-    messages = Conversation([system(_with_form(prompt, result)), user(build_thread_input(ctx))])
+    messages = Conversation([system(_with_schema(prompt, result)), user(build_thread_input(ctx))])
     problem = ""
-    for round in range(_ROUNDS):
+    for round in range(_MAX_ROUNDS):
         reply = await ask_model(
-            llm, ctx.journal, messages, options=options, round=round, max_rounds=_ROUNDS
+            llm, ctx.journal, messages, options=options, round=round, max_rounds=_MAX_ROUNDS
         )
         messages.append(reply.message)
         try:
@@ -79,11 +79,11 @@ async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultS
     raise MaxRoundsExceeded(
         f"the model gave no valid reply, nor did its second try: {problem}",
         messages=messages,
-        rounds=_ROUNDS,
+        rounds=_MAX_ROUNDS,
     )
 
 
-def _with_form(prompt: str, result: ResultSchema[T]) -> str:
+def _with_schema(prompt: str, result: ResultSchema[T]) -> str:
     schema = msgspec.json.encode(result.json_schema).decode()
     return (
         f"{prompt}\n\nReply with one JSON value and nothing else. "

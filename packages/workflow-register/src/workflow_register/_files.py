@@ -20,9 +20,9 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     Raises:
         OSError: it can't be read, or it is a folder, a pipe or a device.
     """
-    with open(path, "rb", opener=_open_at_once) as file:
+    with open(path, "rb", opener=_open_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "this is no regular file", str(path))
+            raise OSError(errno.EINVAL, "this is not a regular file", str(path))
         return file.read(max_bytes)
 
 
@@ -79,7 +79,7 @@ def locked(path: Path, *, timeout_s: float) -> Generator[None]:
         os.close(descriptor)
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def _open_without_waiting(path: str, flags: int) -> int:
     """Open a pipe without waiting for its other end."""
     return os.open(path, flags | os.O_NONBLOCK)
 

@@ -13,9 +13,9 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return [by_lower[each] for each in found]
 
 
-def choices(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, known: Iterable[str]) -> str:
     """Say what was probably meant, or else what there is."""
     known = sorted(known)
     if guesses := nearest(word, known):
         return f"did you mean {' or '.join(map(repr, guesses))}?"
-    return f"choose among {', '.join(known)}" if known else "there is none yet"
+    return f"choose one of {', '.join(known)}" if known else "there is none yet"

@@ -90,7 +90,7 @@ async def register(
     for attempt in range(1, MAX_TRIES + 1):
         head = await store.ref(ref)
         if head is not None:
-            current = await _whatever_is(store, name, head)
+            current = await _record_or_damaged(store, name, head)
             if isinstance(current, WorkflowRecord) and current.bundle == bundle.hash:
                 return Registration(record=current, hash=head, is_new=False)
         record = WorkflowRecord(
@@ -120,14 +120,15 @@ async def lookup(store: Store, name: str) -> WorkflowRecord:
         UnknownWorkflow: nothing is; it says what is called alike.
         StoreError: the record can't be read; register the workflow again.
     """
-    return await _record(store, await _head(store, name))
+    return await _read_record(store, await _head(store, name))
 
 
 async def list_workflows(store: Store) -> list[WorkflowRecord | DamagedRecord]:
     """Return what is registered under each name now, sorted by name."""
     heads = await store.refs(REF_PREFIX)
     return [
-        await _whatever_is(store, ref.removeprefix(REF_PREFIX), head) for ref, head in heads.items()
+        await _record_or_damaged(store, ref.removeprefix(REF_PREFIX), head)
+        for ref, head in heads.items()
     ]
 
 
@@ -140,7 +141,7 @@ async def history(store: Store, name: str) -> list[WorkflowRecord | DamagedRecor
     hash: Hash | None = await _head(store, name)
     records: list[WorkflowRecord | DamagedRecord] = []
     while hash is not None:
-        record = await _whatever_is(store, name, hash)
+        record = await _record_or_damaged(store, name, hash)
         records.append(record)
         hash = record.previous if isinstance(record, WorkflowRecord) else None
     return records
@@ -177,15 +178,15 @@ async def _head(store: Store, name: str) -> Hash:
     return head
 
 
-async def _record(store: Store, hash: Hash) -> WorkflowRecord:
+async def _read_record(store: Store, hash: Hash) -> WorkflowRecord:
     found = (await store.get(hash)).as_node()
     if found.type != NODE_TYPE:
         raise StoreFormat(f"object {hash} is a {found.type!r}, not a workflow; register it again")
     return found.read(WorkflowRecord)
 
 
-async def _whatever_is(store: Store, name: str, hash: Hash) -> WorkflowRecord | DamagedRecord:
+async def _record_or_damaged(store: Store, name: str, hash: Hash) -> WorkflowRecord | DamagedRecord:
     try:
-        return await _record(store, hash)
+        return await _read_record(store, hash)
     except (ObjectMissing, StoreCorrupt, StoreFormat) as error:
         return DamagedRecord(name=name, hash=hash, reason=str(error))

@@ -134,7 +134,11 @@ def test_escapes_that_python_warns_of_are_no_fault(tmp_path: Path) -> None:
     [
         ({}, "none.py", "none.py: there is no such file; check the path"),
         ({"a/b.py": ""}, "a", "a: this is a folder; name the entry script in it"),
-        ({"a.txt": ""}, "a.txt", "a.txt: this is no Python script; an entry's name ends in .py"),
+        (
+            {"a.txt": ""},
+            "a.txt",
+            "a.txt: this is not a Python script; the name of an entry ends in .py",
+        ),
         (
             {"__init__.py": ""},
             "__init__.py",
@@ -174,7 +178,7 @@ def test_escapes_that_python_warns_of_are_no_fault(tmp_path: Path) -> None:
         (
             {"a.py": "import calendar", "calendar.py": ""},
             "a.py",
-            "a.py:1: the local module 'calendar' has the name of a standard one; rename it",
+            "a.py:1: the local module 'calendar' has the name of a standard module; rename it",
         ),
         (
             {"a.py": "import b", "b.py": "import a", "a/__init__.py": ""},
@@ -197,7 +201,7 @@ def test_an_entry_that_cannot_be_bundled_is_one_clear_line(
 
 def test_a_device_or_an_impossible_path_is_no_entry(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
-    with pytest.raises(EntryError, match="this is no regular file"):
+    with pytest.raises(EntryError, match="this is not a regular file"):
         build_bundle(tmp_path / "pipe.py")
     with pytest.raises(EntryError, match=r"the path can't be used|there is no such file"):
         build_bundle(tmp_path / "a\0.py")

@@ -207,7 +207,7 @@ def test_a_bundle_that_was_just_built_names_the_files_of_its_author(tmp_path: Pa
         (
             {"entry.py": "import p.gone\n", "p/__init__.py": ""},
             "entry.py:1: ModuleNotFoundError: No module named 'p.gone'; "
-            "it is no module of the bundle: check the name",
+            "the bundle has no such module: check the name",
         ),
         (
             {"entry.py": "import flow, importlib\nimportlib.import_module('flow')\n"},

@@ -147,7 +147,7 @@ workflows: {}
         (
             7,
             "providers.other.api_key",
-            "a reference is the whole value and looks like ${OPENAI_API_KEY}",
+            "a reference must be the whole value, such as ${OPENAI_API_KEY}",
         ),
         (
             8,
@@ -171,7 +171,7 @@ workflows: {}
         (
             17,
             "workflows",
-            "unknown key; choose among limits, models, providers, sandbox, supervisor",
+            "unknown key; choose one of limits, models, providers, sandbox, supervisor",
         ),
         (18, "1", "a key should be text; put it in quotes"),
     ]
@@ -243,7 +243,7 @@ def test_a_base_url_that_cannot_work_is_refused(
             2,
             'within { } a reference needs quotes: "${NAME}"',
         ),
-        ("models:\n  a: b/c\n  a: sk-secret\n", 3, "this key is there twice; keep one"),
+        ("models:\n  a: b/c\n  a: sk-secret\n", 3, "this key appears twice; keep one"),
         ("models:\n\ta: b\n", 2, "indent with spaces, not tabs"),
         ("models: *sk-secret\n", 1, "not YAML: found undefined alias"),
         ("models: [a\n", 2, "not YAML: expected ',' or ']', but got '<stream end>'"),
@@ -387,12 +387,12 @@ def test_a_supervisor_looks_every_few_steps_with_a_model_of_a_scene_or_of_its_ow
         (
             "{every: 1, model: wacht}",
             ".model",
-            "no scene and no PROVIDER/MODEL is 'wacht'; did you mean 'watch'?",
+            "'wacht' is neither a scene nor PROVIDER/MODEL; did you mean 'watch'?",
         ),
         (
             "{every: 1, model: y/m}",
             ".model",
-            "no provider is called 'y'; choose among loc, x",
+            "no provider is called 'y'; choose one of loc, x",
         ),
         ("{every: 1, model: x/}", ".model", "no model is named; write `model: x/MODEL`"),
         ("3", "", "should be a mapping: indented lines of `key: value`"),
@@ -560,7 +560,7 @@ def test_an_edit_of_what_others_share_is_refused_instead_of_changing_them(
     tmp_path: Path, changes: dict[str, object]
 ) -> None:
     path = written(tmp_path, SHARED)
-    with pytest.raises(ConfigError, match="write them out, and do it again"):
+    with pytest.raises(ConfigError, match="write the value out in each place"):
         update_config(tmp_path, {"providers": changes})
     assert path.read_text() == SHARED
     config = update_config(tmp_path, {"providers": {"c": {"base_url": "http://d"}}})
@@ -695,7 +695,7 @@ def test_wrong_limits_and_prices_are_told_with_their_place(tmp_path: Path) -> No
     ("headers", "words"),
     [
         ("{a b: x}", "the name of a header has letters"),
-        ("{x-key: $KEY}", "providers.x.headers.x-key: a reference in it looks like ${HOST_KEY}"),
+        ("{x-key: $KEY}", "providers.x.headers.x-key: write a reference in it as ${HOST_KEY}"),
         ("{x-key: [1]}", "providers.x.headers.x-key: should be a valid string"),
         ("[x]", "should be a mapping"),
     ],

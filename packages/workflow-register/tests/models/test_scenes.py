@@ -125,7 +125,7 @@ def test_a_key_is_sent_or_refused_without_being_shown(key: str) -> None:
         make_provider(resolve_model(CONFIG), environment).api_key.reveal()
     assert str(caught.value) == (
         "providers.openai.api_key: the environment variable OPENAI_API_KEY has spaces or "
-        "signs that no key has; copy the key again"
+        "characters that a key never has; copy it again"
     )
 
 

@@ -54,7 +54,7 @@ def read_claude(line: bytes, reading: Reading) -> tuple[Event, ...]:
         return ()
     reading.session_id = reading.session_id or found.session_id
     if found.type == "result":
-        _end(found, reading)
+        _read_result(found, reading)
         return ()
     if found.type not in {"assistant", "user"}:
         return ()
@@ -63,7 +63,7 @@ def read_claude(line: bytes, reading: Reading) -> tuple[Event, ...]:
     return () if isinstance(blocks, str) else _blocks(blocks, reading)
 
 
-def _end(found: _Line, reading: Reading) -> None:
+def _read_result(found: _Line, reading: Reading) -> None:
     reading.finished = True
     reading.status = found.api_error_status
     if found.is_error or found.subtype != "success":

@@ -18,7 +18,7 @@ class _Usage(msgspec.Struct):
     output_tokens: int = 0
 
 
-class _Trouble(msgspec.Struct):
+class _ErrorMessage(msgspec.Struct):
     message: str = ""
 
 
@@ -39,7 +39,7 @@ class _Line(msgspec.Struct):
     item: _Item | None = None
     usage: _Usage | None = None
     message: str = ""
-    error: _Trouble | None = None
+    error: _ErrorMessage | None = None
 
 
 _line = msgspec.json.Decoder(_Line)

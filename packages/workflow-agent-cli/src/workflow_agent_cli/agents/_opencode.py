@@ -76,7 +76,7 @@ def read_opencode(line: bytes, reading: Reading) -> tuple[Event, ...]:
         case "step_finish":
             reading.finished = part.reason != "tool-calls"
             if part.tokens is not None:
-                reading.usage = _added(reading.usage, part.tokens, part.cost)
+                reading.usage = _usage_sum(reading.usage, part.tokens, part.cost)
         case "tool_use" if part.state is not None:
             ok = part.state.status == "completed"
             arguments = bytes(part.state.input).decode("utf-8", "replace")
@@ -90,7 +90,7 @@ def read_opencode(line: bytes, reading: Reading) -> tuple[Event, ...]:
     return ()
 
 
-def _added(before: Usage | None, tokens: _Tokens, cost: float) -> Usage:
+def _usage_sum(before: Usage | None, tokens: _Tokens, cost: float) -> Usage:
     """The sum of the steps. A cost of 0 is that of a model without a known price."""
     step = Usage(
         input_tokens=tokens.input + tokens.cache.read + tokens.cache.write,

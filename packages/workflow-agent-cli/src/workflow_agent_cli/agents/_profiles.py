@@ -51,27 +51,31 @@ class AgentProfile:
         model: str,
         session: str,
         report: str,
-        more: Sequence[str],
+        more_arguments: Sequence[str],
     ) -> list[str]:
         """Make the whole command line."""
         values = {PROMPT: prompt, MODEL: model, SESSION: session, REPORT: report}
-        words = self._words(model=bool(model), session=bool(session), more=more)
+        words = self._argument_template(
+            model=bool(model), session=bool(session), more_arguments=more_arguments
+        )
         return [executable, *(values.get(word, word) for word in words)]
 
     @property
     def prompt_is_argument(self) -> bool:
         """Whether the prompt is on the command line."""
-        return PROMPT in self._words(model=False, session=False, more=())
+        return PROMPT in self._argument_template(model=False, session=False, more_arguments=())
 
-    def _words(self, *, model: bool, session: bool, more: Sequence[str]) -> Iterable[str]:
+    def _argument_template(
+        self, *, model: bool, session: bool, more_arguments: Sequence[str]
+    ) -> Iterable[str]:
         yield from self.arguments
         yield from self.model if model else ()
-        yield from more
+        yield from more_arguments
         yield from self.session if session else ()
         yield from self.last
 
 
-def profile_of(command: Sequence[str]) -> AgentProfile:
+def profile_for_command(command: Sequence[str]) -> AgentProfile:
     """A profile for any other command: it prints its final text."""
     return AgentProfile(
         name=PurePath(command[0]).name, command=command[0], arguments=tuple(command[1:])

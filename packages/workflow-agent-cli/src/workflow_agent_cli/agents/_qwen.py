@@ -18,11 +18,11 @@ def read_qwen(line: bytes, reading: Reading) -> tuple[Event, ...]:
     before = reading.finished
     events = read_claude(line, reading)
     if reading.finished and not before:
-        _end(reading)
+        _find_provider_error(reading)
     return events
 
 
-def _end(reading: Reading) -> None:
+def _find_provider_error(reading: Reading) -> None:
     error = _ERROR.fullmatch(reading.text)
     if error is not None:
         reading.failure, reading.text = reading.text, ""

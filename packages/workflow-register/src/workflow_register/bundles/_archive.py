@@ -163,7 +163,8 @@ def _unpack(data: bytes) -> tuple[BundleManifest, dict[str, bytes]]:
     manifest = msgspec.json.decode(files.pop(MANIFEST), type=BundleManifest)
     if manifest.format != FORMAT_VERSION:
         raise BundleCorrupt(
-            f"its format is {manifest.format} and this version reads {FORMAT_VERSION}; upgrade"
+            f"its format is {manifest.format}, and this version reads only {FORMAT_VERSION}: "
+            "upgrade uwf"
         )
     return manifest, files
 

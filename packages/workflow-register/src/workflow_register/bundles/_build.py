@@ -32,22 +32,22 @@ def build_bundle(entry: Path) -> Bundle:
     Raises:
         EntryError: the entry or a local module can't be read or parsed, or can't be packed.
     """
-    entry = _existing(entry)
+    entry = _check_entry_path(entry)
     return _Collector(entry).collect()
 
 
-def _existing(entry: Path) -> Path:
+def _check_entry_path(entry: Path) -> Path:
     try:
         if entry.is_dir():
             raise EntryError(entry, "this is a folder; name the entry script in it")
         if not entry.exists():
             raise EntryError(entry, "there is no such file; check the path")
         if not entry.is_file():
-            raise EntryError(entry, "this is no regular file; name a Python script")
+            raise EntryError(entry, "this is not a regular file; name a Python script")
     except (OSError, ValueError) as error:
         raise EntryError(entry, f"the path can't be used: {error}") from error
     if entry.suffix != ".py":
-        raise EntryError(entry, "this is no Python script; an entry's name ends in .py")
+        raise EntryError(entry, "this is not a Python script; the name of an entry ends in .py")
     if entry.name == PACKAGE_FILE:
         raise EntryError(entry, "a package can't be an entry; name a script that imports it")
     if not ENTRY.fullmatch(entry.name):
@@ -83,7 +83,7 @@ class _Collector:
             if path == self._entry and not tree.body:
                 raise EntryError(path, "it is empty; end it with `run = create_workflow(…)`")
             for imported in self._imports(path, name, tree):
-                waiting += self._files_of(path, *imported)
+                waiting += self._imported_files(path, *imported)
         try:
             return pack(entry, self._sources, origin=self._root)
         except BundleCorrupt as error:  # a module and a package of one name
@@ -123,27 +123,27 @@ class _Collector:
                 # A name that is imported from a package may be a module of it.
                 yield from ((node.lineno, ".".join([*base, alias.name])) for alias in node.names)
 
-    def _files_of(self, path: Path, line: int, dotted: str) -> Iterator[str]:
+    def _imported_files(self, path: Path, line: int, dotted: str) -> Iterator[str]:
         """The local files that importing a name runs: each package on the way and the module."""
         first, *rest = dotted.split(".")
-        file = self._file_of("", first)
+        file = self._module_file("", first)
         if file is None:
             if rest and f"{rest[0]}.py" in self._listing(self._root / first):
                 message = f"the folder {first!r} has no {PACKAGE_FILE}; add an empty one"
                 raise EntryError(path, message, line=line)
             return
         if first in sys.stdlib_module_names:
-            message = f"the local module {first!r} has the name of a standard one; rename it"
+            message = f"the local module {first!r} has the name of a standard module; rename it"
             raise EntryError(path, message, line=line)
         folder = ""
         for name in (first, *rest):
-            file = self._file_of(folder, name)
+            file = self._module_file(folder, name)
             if file is None:  # an attribute, or missing: then the import says so
                 return
             yield file
             folder = f"{folder}{name}/"
 
-    def _file_of(self, folder: str, name: str) -> str | None:
+    def _module_file(self, folder: str, name: str) -> str | None:
         """The file of a module in a folder of the archive (`""` or `a/b/`), if there is one."""
         listing = self._listing(self._root / folder)
         if name in listing and PACKAGE_FILE in self._listing(self._root / folder / name):

@@ -19,18 +19,18 @@ import msgspec
 from workflow_protocol import WorkflowDescription
 from workflow_register._errors import EntryError
 from workflow_register.bundles._archive import Bundle
-from workflow_register.bundles._check_child import Described, Refused, Report
+from workflow_register.bundles._check_child import CheckReport, InvalidEntry, ValidEntry
 
 CHECK_TIMEOUT_S = 30.0
-REAP_S = 5.0
+CLOSE_TIMEOUT_S = 5.0
 MAX_REPORT_BYTES = 16 * 2**20
-MAX_WORDS_BYTES = 4_000
+MAX_LAST_OUTPUT_BYTES = 4_000
 
 _CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from workflow_register.bundles._check_child import main; main()"
 )
-_decoder = msgspec.json.Decoder(Report)
+_decoder = msgspec.json.Decoder(CheckReport)
 
 
 async def check_bundle(
@@ -51,7 +51,7 @@ async def check_bundle(
     with tempfile.TemporaryDirectory(prefix="uwf-check-") as folder:
         try:
             with anyio.fail_after(timeout_s):
-                returned, report, words = await _run_child(bundle, Path(folder))
+                returncode, report, last_output = await _run_child(bundle, Path(folder))
         except TimeoutError as error:
             message = (
                 f"importing it took longer than {timeout_s:g} s; "
@@ -61,12 +61,14 @@ async def check_bundle(
     try:
         found = _decoder.decode(report)
     except msgspec.MsgspecError as error:
-        message = f"importing it ended the process ({_way(returned)}){_last_line(words)}"
+        message = (
+            f"importing it ended the process ({_exit_reason(returncode)}){_last_line(last_output)}"
+        )
         raise EntryError(entry, message) from error
     match found:
-        case Refused(path=path, message=message, line=line):
+        case InvalidEntry(path=path, message=message, line=line):
             raise EntryError(path, message, line=line)
-        case Described(workflow=workflow):
+        case ValidEntry(workflow=workflow):
             return workflow
 
 
@@ -82,7 +84,7 @@ async def _run_child(bundle: Bundle, folder: Path) -> tuple[int, bytes, bytes]:
         env=_environment(folder),
         start_new_session=True,
     )
-    report, words = bytearray(), bytearray()
+    report, last_output = bytearray(), bytearray()
     try:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -90,14 +92,14 @@ async def _run_child(bundle: Bundle, folder: Path) -> tuple[int, bytes, bytes]:
         async with anyio.create_task_group() as group:
             group.start_soon(_feed, process.stdin, bundle)
             group.start_soon(_drain, process.stdout, report, MAX_REPORT_BYTES)
-            group.start_soon(_drain, process.stderr, words, MAX_WORDS_BYTES)
+            group.start_soon(_drain, process.stderr, last_output, MAX_LAST_OUTPUT_BYTES)
             await process.wait()
             _kill_group(process.pid)  # what it left behind would hold the pipes open
-        return process.returncode or 0, bytes(report), bytes(words)
+        return process.returncode or 0, bytes(report), bytes(last_output)
     finally:
         if process.returncode is None:
             _kill_group(process.pid)
-        with anyio.move_on_after(REAP_S, shield=True):
+        with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
             await process.aclose()
 
 
@@ -108,11 +110,11 @@ async def _feed(stream: anyio.abc.ByteSendStream, bundle: Bundle) -> None:
             await stream.send(origin + b"\n" + bundle.data)
 
 
-async def _drain(stream: anyio.abc.ByteReceiveStream, into: bytearray, keep: int) -> None:
+async def _drain(stream: anyio.abc.ByteReceiveStream, into: bytearray, keep_bytes: int) -> None:
     """Read to the end, so that the child never waits for us, and keep the last bytes."""
     async for chunk in stream:
         into += chunk
-        del into[:-keep]
+        del into[:-keep_bytes]
 
 
 def _environment(folder: Path) -> Mapping[str, str]:
@@ -130,15 +132,15 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _way(returned: int) -> str:
-    if returned >= 0:
-        return f"exit code {returned}"
+def _exit_reason(returncode: int) -> str:
+    if returncode >= 0:
+        return f"exit code {returncode}"
     with suppress(ValueError):
-        return signal.Signals(-returned).name
-    return f"signal {-returned}"
+        return signal.Signals(-returncode).name
+    return f"signal {-returncode}"
 
 
-def _last_line(words: bytes) -> str:
-    lines = words.decode(errors="replace").split("\n")
+def _last_line(last_output: bytes) -> str:
+    lines = last_output.decode(errors="replace").split("\n")
     said = [line.strip() for line in lines if line.strip()]
     return f"; its last words were: {said[-1][:300]}" if said else ""

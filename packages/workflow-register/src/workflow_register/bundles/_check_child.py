@@ -18,13 +18,13 @@ from workflow_register.bundles._archive import read_bundle
 from workflow_register.bundles._load import load_workflow
 
 
-class Described(msgspec.Struct, frozen=True, kw_only=True, tag="described"):
+class ValidEntry(msgspec.Struct, frozen=True, kw_only=True, tag="described"):
     """The entry is fine."""
 
     workflow: WorkflowDescription
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+class InvalidEntry(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """The entry can't be used."""
 
     path: str
@@ -32,7 +32,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     line: int | None = None
 
 
-Report = Described | Refused
+CheckReport = ValidEntry | InvalidEntry
 
 ALARM_S = 120
 """More than any check may take; the end of a child whose parent was killed."""
@@ -45,25 +45,25 @@ def main() -> None:
     starts a loop of its own at its top level is refused here already.
     """
     signal.alarm(ALARM_S)  # the parent ends it sooner, if there still is one
-    report_to = os.dup(1)
+    real_stdout = os.dup(1)
     os.dup2(2, 1)
     origin, _, data = sys.stdin.buffer.read().partition(b"\n")
     report = msgspec.json.encode(anyio.run(inspect, data, json.loads(origin)))
-    with os.fdopen(report_to, "wb") as out:
+    with os.fdopen(real_stdout, "wb") as out:
         out.write(report)
     os._exit(0)  # threads that the import started, and handlers it left, don't get a say
 
 
-async def inspect(data: bytes, origin: str | None) -> Report:
+async def inspect(data: bytes, origin: str | None) -> CheckReport:
     """Import a bundle here and describe its workflow; a fault is part of the report."""
     bundle = replace(read_bundle(data), origin=None if origin is None else Path(origin))
     try:
         definition = load_workflow(bundle).definition
     except EntryError as error:
-        return Refused(path=str(error.path), message=error.reason, line=error.line)
+        return InvalidEntry(path=str(error.path), message=error.reason, line=error.line)
     try:
-        return Described(workflow=describe(definition))
+        return ValidEntry(workflow=describe(definition))
     except Exception as error:  # noqa: BLE001 - a role's schema may run any code
         words = " ".join(str(error).split())
         message = f"a role's schema can't be given as JSON Schema: {words}; change the role's type"
-        return Refused(path=bundle.place(bundle.manifest.entry), message=message)
+        return InvalidEntry(path=bundle.place(bundle.manifest.entry), message=message)

@@ -51,7 +51,7 @@ def load_workflow(bundle: Bundle) -> HasDefinition:
     try:
         module = importlib.import_module(f"{namespace.name}.{module_name(entry)}")
     except BaseException as error:
-        namespace.forget()
+        namespace.unload()
         if isinstance(error, KeyboardInterrupt):
             raise
         raise _import_error(namespace, bundle.place(entry), error) from error
@@ -98,11 +98,11 @@ class _Namespace:
         spec.has_location = True
         return spec
 
-    def has(self, name: str) -> bool:
+    def has_module(self, name: str) -> bool:
         """Whether bundle modules import a name from the bundle rather than from outside."""
         return name.partition(".")[0] in self._top_level
 
-    def forget(self) -> None:
+    def unload(self) -> None:
         """Drop what was imported, so that the next attempt begins anew."""
         for name in self._files:
             sys.modules.pop(name, None)
@@ -116,7 +116,7 @@ class _Namespace:
         level: int = 0,
     ) -> ModuleType:
         """`builtins.__import__`, with the bundle's modules before installed ones."""
-        if level or not self.has(name):
+        if level or not self.has_module(name):
             return builtins.__import__(name, globals, locals, fromlist, level)
         if fromlist:
             return builtins.__import__(f"{self.name}.{name}", globals, locals, fromlist)
@@ -193,14 +193,14 @@ def _advice(namespace: _Namespace, error: BaseException) -> str:
         case SystemExit():
             return "; importing an entry must not end the process: guard it with `if __name__ …`"
         case ModuleNotFoundError(name=str(name)) if name.startswith(namespace.name):
-            return "; it is no module of the bundle: check the name"
-        case ModuleNotFoundError(name=str(name)) if namespace.has(name):
+            return "; the bundle has no such module: check the name"
+        case ModuleNotFoundError(name=str(name)) if namespace.has_module(name):
             return "; importlib doesn't see a bundle's modules: write an `import` statement"
         case ModuleNotFoundError(name=str(name)):
             return (
                 f"; install it where uwf runs, or put {name.partition('.')[0]}.py beside the entry"
             )
-        case KeyError() if _raised_in(error) == "os":
+        case KeyError() if _raising_module(error) == "os":
             return (
                 "; an entry must import without environment variables: "
                 "use configured_llm(), or read them when a role runs"
@@ -209,7 +209,7 @@ def _advice(namespace: _Namespace, error: BaseException) -> str:
             return ""
 
 
-def _raised_in(error: BaseException) -> object:
+def _raising_module(error: BaseException) -> object:
     """The module of the innermost frame. By its name: frozen modules have no file."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return frames[-1].f_globals.get("__name__") if frames else None

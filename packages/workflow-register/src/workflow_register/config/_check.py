@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import pydantic
 
 from workflow_reactor import HIDDEN, base_url_fault
-from workflow_register._nearest import choices, nearest
+from workflow_register._nearest import nearest, suggest
 from workflow_register.config._config import (
     DEFAULT_SCENE,
     OPENAI_KIND,
@@ -43,7 +43,7 @@ class Misfit(NamedTuple):
 
 def check_config(tree: Tree) -> Config | list[Misfit]:
     """Read a configuration from plain data; `None` for a known key is as if it weren't there."""
-    present = _present(tree)
+    present = _without_unset_keys(tree)
     misfits: list[Misfit] = []
     config: Config | None = None
     try:
@@ -89,7 +89,7 @@ def shown_place(place: Place) -> str:
     return ".".join(shown)
 
 
-def _present(tree: Tree, place: Place = ()) -> Tree:
+def _without_unset_keys(tree: Tree, place: Place = ()) -> Tree:
     """Drop the known keys that have no value, as a file has them whose lines are commented out."""
     fields = _fields_at(place)
     present: Tree = {}
@@ -100,7 +100,7 @@ def _present(tree: Tree, place: Place = ()) -> Tree:
         if value is None and place == ("providers",):
             value = cast("Tree", {})
         if isinstance(value, dict) and here[-1] != "extra_body":
-            value = _present(cast("Tree", value), here)
+            value = _without_unset_keys(cast("Tree", value), here)
         present[key] = value
     return present
 
@@ -108,7 +108,7 @@ def _present(tree: Tree, place: Place = ()) -> Tree:
 def _misfit(kind: str, place: Place, message: str) -> Misfit:
     if kind == "unexpected_keyword_argument":
         known = _fields_at(place[:-1])
-        return Misfit(place, f"unknown key; {choices(str(place[-1]), known)}")
+        return Misfit(place, f"unknown key; {suggest(str(place[-1]), known)}")
     if kind == "missing":
         message = "it is missing; add it"
     if kind in {"dataclass_type", "dict_type"}:
@@ -143,7 +143,7 @@ def _endpoint_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
         yield "base_url", message
     api_key = provider.get("api_key")
     if isinstance(api_key, str) and "$" in api_key and not REFERENCE.fullmatch(api_key):
-        yield "api_key", "a reference is the whole value and looks like ${OPENAI_API_KEY}"
+        yield "api_key", "a reference must be the whole value, such as ${OPENAI_API_KEY}"
     yield from _header_misfits(_mapping(provider.get("headers")))
 
 
@@ -152,7 +152,7 @@ def _header_misfits(headers: Tree) -> Iterator[tuple[str, str]]:
         if not _HEADER_NAME.fullmatch(name):
             yield "headers", "the name of a header has letters, digits and '-' only"
         elif isinstance(value, str) and "$" in REFERENCE.sub("", value):
-            yield f"headers.{name}", "a reference in it looks like ${HOST_KEY}"
+            yield f"headers.{name}", "write a reference in it as ${HOST_KEY}"
 
 
 def _plugin_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
@@ -180,7 +180,7 @@ def _supervisor_misfits(supervisor: Tree, models: Tree, providers: Tree) -> Iter
     if "/" in model:
         fault = _target_fault(model, "model", providers)
     else:
-        fault = f"no scene and no PROVIDER/MODEL is {model!r}; {choices(model, models)}"
+        fault = f"{model!r} is neither a scene nor PROVIDER/MODEL; {suggest(model, models)}"
     if fault:
         yield Misfit(("supervisor", "model"), fault)
 
@@ -189,7 +189,7 @@ def _target_fault(target: str, key: str, providers: Tree) -> str | None:
     """What is wrong with a `provider/model` that is the value of a key."""
     provider, _, model = target.partition("/")
     if provider not in providers:
-        return f"no provider is called {provider!r}; {choices(provider, providers)}"
+        return f"no provider is called {provider!r}; {suggest(provider, providers)}"
     if not model and _mapping(providers[provider]).get("kind", OPENAI_KIND) == OPENAI_KIND:
         return f"no model is named; write `{key}: {provider}/MODEL`"
     return None

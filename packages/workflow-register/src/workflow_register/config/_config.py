@@ -186,7 +186,7 @@ class SupervisorConfig:
     )
     prompt: str | None = field(
         default=None,
-        metadata=_about("what it is told to watch for, instead of circles", min_length=1),
+        metadata=_about("what it watches for, instead of threads that go in circles", min_length=1),
     )
 
 

@@ -12,7 +12,7 @@ from ruamel.yaml.error import CommentMark
 from ruamel.yaml.tokens import CommentToken
 
 from workflow_register._errors import ConfigError, file_error
-from workflow_register.config._yaml import parse_yaml, plain, round_trip
+from workflow_register.config._yaml import parse_yaml, round_trip, to_plain_data
 
 Values = Mapping[str, object]
 
@@ -32,37 +32,37 @@ def edit_config(path: Path, text: str, changes: Values) -> str:
         prefix = ""
     if not isinstance(document, CommentedMap):
         raise file_error(path, "it should hold keys such as `providers:` and `models:`", 1)
-    meant = _patched(plain(document), changes)
+    expected = _patched_copy(to_plain_data(document), changes)
     try:
-        changed = _merge(document, changes)
+        changed = _patch_in_place(document, changes)
     except KeyError as error:  # the parser's own, where others merge what is to be removed
-        raise _shared(path) from error
-    if not changed and meant == plain(document):
+        raise _shared_value_error(path) from error
+    if not changed and expected == to_plain_data(document):
         return text
     yaml = round_trip()
     yaml.indent(mapping=_indent_of(text))
     out = io.StringIO()
     cast("Any", yaml).dump(document, out)
     after = prefix + out.getvalue()
-    if plain(parse_yaml(path, after)) != meant:
-        raise _shared(path)
+    if to_plain_data(parse_yaml(path, after)) != expected:
+        raise _shared_value_error(path)
     return after
 
 
-def _shared(path: Path) -> ConfigError:
+def _shared_value_error(path: Path) -> ConfigError:
     return file_error(
         path,
-        "this change would go to where an anchor (&) or a merge (<<) takes its values from; "
-        "write them out, and do it again",
+        "this value is shared with other keys by an anchor (&) or a merge (<<), so the change "
+        "would reach them too; write the value out in each place, then try again",
     )
 
 
-def _patched(tree: object, changes: Values) -> dict[str, object]:
+def _patched_copy(tree: object, changes: Values) -> dict[str, object]:
     """What plain data says after a merge patch."""
     patched = dict(cast("Values", tree)) if isinstance(tree, Mapping) else {}
     for key, value in changes.items():
         if isinstance(value, Mapping):
-            patched[key] = _patched(patched.get(key), cast("Values", value))
+            patched[key] = _patched_copy(patched.get(key), cast("Values", value))
         elif value is None:
             patched.pop(key, None)
         else:
@@ -70,34 +70,34 @@ def _patched(tree: object, changes: Values) -> dict[str, object]:
     return patched
 
 
-def _merge(node: CommentedMap, changes: Values) -> bool:
+def _patch_in_place(node: CommentedMap, changes: Values) -> bool:
     """Apply a merge patch in place and say whether anything changed."""
     values, changed = cast("dict[str, object]", node), False
-    tail = _cut_tail(node)
+    tail = _cut_trailing_lines(node)
     for key, value in changes.items():
         if isinstance(value, Mapping):
             below = values.get(key)
             if not isinstance(below, CommentedMap):
                 below = values[key] = CommentedMap()
                 changed = True
-            changed |= _merge(below, cast("Values", value))
+            changed |= _patch_in_place(below, cast("Values", value))
         elif value is None:
             changed |= key in values
             values.pop(key, None)
         elif key not in values or values[key] != value:
             values[key] = value
             changed = True
-    _append_tail(node, tail)
+    _append_trailing_lines(node, tail)
     return changed
 
 
-def _cut_tail(node: CommentedMap) -> str:
+def _cut_trailing_lines(node: CommentedMap) -> str:
     """Take off the lines after a mapping that belong to what follows it.
 
     The parser hangs them on the mapping's last value, so a new last key would come after them.
     They are the empty lines at the end, and all from the first comment that is indented less.
     """
-    if (token := _token_after(node)) is None:
+    if (token := _trailing_comment(node)) is None:
         return ""
     first, newline, rest = str(token.value).partition("\n")
     lines = rest.splitlines(keepends=True)
@@ -114,10 +114,10 @@ def _cut_tail(node: CommentedMap) -> str:
     return "".join(lines[cut:])
 
 
-def _append_tail(node: CommentedMap, tail: str) -> None:
-    if not tail or (place := _last_place(node)) is None:
+def _append_trailing_lines(node: CommentedMap, tail: str) -> None:
+    if not tail or (place := _last_entry(node)) is None:
         return
-    if (token := _token_after(node)) is not None:
+    if (token := _trailing_comment(node)) is not None:
         token.value += tail
     else:
         last, key = place
@@ -125,15 +125,15 @@ def _append_tail(node: CommentedMap, tail: str) -> None:
         cast("Any", last).ca.items[key] = [None, None, CommentToken("\n" + tail, mark), None]
 
 
-def _token_after(node: CommentedMap) -> Any:
+def _trailing_comment(node: CommentedMap) -> Any:
     """The comment after the last value of a mapping, however deep that is; `None` without one."""
-    if (place := _last_place(node)) is None:
+    if (place := _last_entry(node)) is None:
         return None
     last, key = place
     return cast("Any", last).ca.items.get(key, (None, None, None))[2]
 
 
-def _last_place(node: CommentedMap) -> tuple[CommentedMap, object] | None:
+def _last_entry(node: CommentedMap) -> tuple[CommentedMap, object] | None:
     place: tuple[CommentedMap, object] | None = None
     below: object = node
     while isinstance(below, CommentedMap) and below:

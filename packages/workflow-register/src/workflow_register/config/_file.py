@@ -52,7 +52,7 @@ def update_config(home: Path, changes: Values) -> Config:
     from workflow_register.config._yaml import parse_config
 
     path = config_path(home)
-    _refuse_clear_keys(changes)
+    _refuse_keys_in_clear(changes)
     try:
         with locked(home / ".workflow.yaml.lock", timeout_s=LOCK_TIMEOUT_S):
             before = _read(path) or ""
@@ -86,7 +86,7 @@ def _read(path: Path) -> str | None:
     raise file_error(path, "this line is not UTF-8; save the file as UTF-8", line)
 
 
-def _refuse_clear_keys(changes: Values) -> None:
+def _refuse_keys_in_clear(changes: Values) -> None:
     providers = changes.get("providers")
     for name, provider in cast("Values", providers or {}).items():
         api_key = cast("Values", provider or {}).get("api_key")

@@ -18,7 +18,7 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 from workflow_register._errors import ConfigError, ConfigFault, file_error
 from workflow_register.config._check import Misfit, Place, check_config, shown_place
 from workflow_register.config._config import Config
-from workflow_register.config._yaml_events import MAX_VALUES, reused_anchor, unusable
+from workflow_register.config._yaml_events import MAX_VALUES, find_event_fault, reused_anchor
 
 
 def parse_config(path: Path, text: str) -> Config:
@@ -27,7 +27,7 @@ def parse_config(path: Path, text: str) -> Config:
     Raises:
         ConfigError: everything that is wrong with it.
     """
-    return _check(path, parse_yaml(path, text))
+    return _check_document(path, parse_yaml(path, text))
 
 
 def round_trip() -> YAML:
@@ -46,16 +46,16 @@ def parse_yaml(path: Path, text: str) -> object:
             hold a key.
     """
     try:
-        if (found := unusable(_events(text))) is not None:
+        if (found := find_event_fault(_events(text))) is not None:
             fault = file_error(path, found.message, found.line)
         else:
             document = _load(path, text)
-            if _size(document, {}) <= MAX_VALUES:
+            if _count_values(document, {}) <= MAX_VALUES:
                 return document
-            many = f"it has more than {MAX_VALUES:,} values; is it the right file?"
-            fault = file_error(path, many)
+            message = f"it has more than {MAX_VALUES:,} values; is it the right file?"
+            fault = file_error(path, message)
     except MarkedYAMLError as error:
-        line, problem = _marked(error)
+        line, problem = _line_and_problem(error)
         fault = file_error(path, _syntax_message(problem, text, line), line)
     except ReaderError as error:
         line = text.count("\n", 0, int(cast("Any", error).position)) + 1
@@ -75,12 +75,12 @@ def _load(path: Path, text: str) -> object:
         warnings.simplefilter("ignore", ReusedAnchorWarning)
         document: object = cast("Any", round_trip()).load(text)
     if "&" in text and (line := reused_anchor(_events(text))) is not None:
-        message = f"{path}:{line}: an anchor (&) of this name is there before; the later one counts"
+        message = f"{path}:{line}: an earlier anchor (&) has the same name; the later one is used"
         warnings.warn(message, stacklevel=2)
     return document
 
 
-def _marked(error: Any) -> tuple[int | None, str]:
+def _line_and_problem(error: Any) -> tuple[int | None, str]:
     mark = error.problem_mark or error.context_mark
     return None if mark is None else mark.line + 1, str(error.problem or error.context or "")
 
@@ -89,7 +89,7 @@ def _syntax_message(problem: str, text: str, line: int | None) -> str:
     """Say what is wrong without a word of the file, which may hold a key in clear."""
     shown = "".join(text.split("\n")[line - 1 : line]) if line else ""
     if problem.startswith("found duplicate key"):
-        return "this key is there twice; keep one"
+        return "this key appears twice; keep one"
     if "${" in shown and "{" in shown.partition("${")[0]:
         return 'within { } a reference needs quotes: "${NAME}"'
     if "\t" in shown[: len(shown) - len(shown.lstrip())]:
@@ -100,13 +100,13 @@ def _syntax_message(problem: str, text: str, line: int | None) -> str:
     return f"not YAML: {problem or 'unreadable'}"
 
 
-def _check(path: Path, document: object) -> Config:
+def _check_document(path: Path, document: object) -> Config:
     if document is None:
         return Config()
     if not isinstance(document, CommentedMap):
         raise file_error(path, "it should hold keys such as `providers:` and `models:`", 1)
-    misfits = dict(_unplain(document))
-    result = check_config(plain(document))
+    misfits = dict(_unsupported_values(document))
+    result = check_config(to_plain_data(document))
     if isinstance(result, Config):
         if not misfits:
             return result
@@ -128,18 +128,18 @@ def _children(node: object) -> list[tuple[object, object]] | None:
     return None
 
 
-def _size(node: object, known: dict[int, int]) -> int:
+def _count_values(node: object, known: dict[int, int]) -> int:
     """How many values there are when aliases are followed, counted without following them twice."""
     children = _children(node)
     if children is None:
         return 1
     if id(node) not in known:
         known[id(node)] = MAX_VALUES + 1
-        known[id(node)] = 1 + sum(_size(child, known) for _, child in children)
+        known[id(node)] = 1 + sum(_count_values(child, known) for _, child in children)
     return known[id(node)]
 
 
-def _unplain(node: object, place: Place = ()) -> Iterator[Misfit]:
+def _unsupported_values(node: object, place: Place = ()) -> Iterator[Misfit]:
     """What YAML can say and a configuration can't: dates, tags, keys that aren't text."""
     children = _children(node)
     if children is None:
@@ -151,16 +151,16 @@ def _unplain(node: object, place: Place = ()) -> Iterator[Misfit]:
     for key, value in children:
         if isinstance(node, CommentedMap) and not isinstance(key, str):
             yield Misfit((*place, str(key)), "a key should be text; put it in quotes")
-        yield from _unplain(value, (*place, key if isinstance(key, int) else str(key)))
+        yield from _unsupported_values(value, (*place, key if isinstance(key, int) else str(key)))
 
 
-def plain(node: object) -> Any:
+def to_plain_data(node: object) -> Any:
     """What a document says, without how it is written."""
     children = _children(node)
     if isinstance(node, CommentedMap):
-        return {str(key): plain(value) for key, value in children or ()}
+        return {str(key): to_plain_data(value) for key, value in children or ()}
     if children is not None:
-        return [plain(value) for _, value in children]
+        return [to_plain_data(value) for _, value in children]
     if isinstance(node, ScalarBoolean):  # an int to Python
         return bool(node)
     for kind in (bool, int, float, str):

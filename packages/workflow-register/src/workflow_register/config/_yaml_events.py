@@ -20,23 +20,23 @@ _DATE = re.compile(r"\d{4}-\d\d?-\d\d?")
 _LONG_NUMBER = re.compile(r"[-+]?(?:\d|0x)[\w.+-]{300,}", re.ASCII)
 
 
-class Unusable(NamedTuple):
+class EventFault(NamedTuple):
     """A fault and its line, from 1."""
 
     line: int
     message: str
 
 
-class _Open(NamedTuple):
+class _OpenCollection(NamedTuple):
     """A collection whose end has not come."""
 
     is_mapping: bool
     anchor: str | None
 
 
-def unusable(events: Iterator[Any]) -> Unusable | None:
+def find_event_fault(events: Iterator[Any]) -> EventFault | None:
     """The first thing in a parser's events that no configuration can have."""
-    stack: list[_Open] = []
+    stack: list[_OpenCollection] = []
     counts = [0]
     for number, event in enumerate(events):
         kind = type(event).__name__.removesuffix("Event")
@@ -50,14 +50,14 @@ def unusable(events: Iterator[Any]) -> Unusable | None:
         is_key = bool(stack) and stack[-1].is_mapping and counts[-1] % 2 == 0
         counts[-1] += 1
         if message := _fault(event, kind, stack, is_key=is_key):
-            return Unusable(line, message)
+            return EventFault(line, message)
         if number > MAX_VALUES:
-            many = f"it has more than {MAX_VALUES:,} values; is it the right file?"
-            return Unusable(line, many)
+            message = f"it has more than {MAX_VALUES:,} values; is it the right file?"
+            return EventFault(line, message)
         if kind in {"SequenceStart", "MappingStart"}:
             if len(stack) >= MAX_DEPTH:
-                return Unusable(line, f"more than {MAX_DEPTH} levels are nested here")
-            stack.append(_Open(kind == "MappingStart", event.anchor))
+                return EventFault(line, f"more than {MAX_DEPTH} levels are nested here")
+            stack.append(_OpenCollection(kind == "MappingStart", event.anchor))
             counts.append(0)
     return None
 
@@ -75,10 +75,10 @@ def reused_anchor(events: Iterator[Any]) -> int | None:
     return None
 
 
-def _fault(event: Any, kind: str, stack: list[_Open], *, is_key: bool) -> str:
+def _fault(event: Any, kind: str, stack: list[_OpenCollection], *, is_key: bool) -> str:
     if kind == "Alias":
         if any(each.anchor == event.anchor for each in stack):
-            return "an alias (*) names what it is in; write it out"
+            return "an alias (*) refers to a value that contains it; write the value out"
         return "a key should be text, not an alias (*)" if is_key else ""
     tag = None if event.tag is None else str(event.tag)
     if tag not in _NO_TAGS:

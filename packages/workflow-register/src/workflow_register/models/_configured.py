@@ -17,7 +17,7 @@ from workflow_protocol import Event
 from workflow_reactor import LlmFn, LlmProvider, LlmSource, create_llm_fn
 from workflow_register._errors import ConfigError, ConfigFault
 from workflow_register._home import config_path, find_home
-from workflow_register._nearest import choices
+from workflow_register._nearest import suggest
 from workflow_register.config._config import DEFAULT_SCENE, OPENAI_KIND, Config
 from workflow_register.config._file import load_config
 from workflow_register.models._scenes import (
@@ -145,7 +145,7 @@ def _load_plugin(resolved: ResolvedModel, path: Path) -> OpenProvider:
     entry = kinds.get(resolved.kind)
     if entry is None:
         extra = EXTRAS.get(resolved.kind)
-        advice = f"run `uv pip install '{extra}'`" if extra else choices(resolved.kind, kinds)
+        advice = f"run `uv pip install '{extra}'`" if extra else suggest(resolved.kind, kinds)
         message = f"no installed package provides {resolved.kind!r}; {advice}"
         raise ConfigError([ConfigFault(path, None, key, message)])
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workflow_reactor import LlmProvider, Secret, base_url_fault, shown_url
 from workflow_register._errors import ConfigError, ConfigFault
-from workflow_register._nearest import choices
+from workflow_register._nearest import suggest
 from workflow_register.config._config import (
     DEFAULT_SCENE,
     OPENAI_KIND,
@@ -83,7 +83,7 @@ def resolve_model(
     name, _, model = (scene if direct else config.models[used]).partition("/")
     provider = config.providers.get(name)
     if provider is None:
-        message = f"no provider is called {name!r}; {choices(name, config.providers)}"
+        message = f"no provider is called {name!r}; {suggest(name, config.providers)}"
         raise ConfigError([ConfigFault(path, None, key, message)])
     if not model and provider.kind == OPENAI_KIND:
         raise ConfigError([ConfigFault(path, None, key, f"write `{name}/MODEL`")])
@@ -135,7 +135,11 @@ def apply_settings(provider: LlmProvider, settings: ProviderConfig) -> LlmProvid
 
 def _secret(resolved: ResolvedModel, environment: Mapping[str, str], path: Path | None) -> Secret:
     written = resolved.provider.api_key
-    return Secret(lambda: _key(written, resolved, environment, path)) if written else Secret("")
+    return (
+        Secret(lambda: _checked_key(written, resolved, environment, path))
+        if written
+        else Secret("")
+    )
 
 
 def _headers(
@@ -157,7 +161,7 @@ def _headers(
     }
 
 
-def _key(
+def _checked_key(
     written: str, resolved: ResolvedModel, environment: Mapping[str, str], path: Path | None
 ) -> str:
     reference = REFERENCE.fullmatch(written)
@@ -167,7 +171,7 @@ def _key(
         value = _from_environment(reference[1], resolved, environment, path, key)
     if not (value.isascii() and value.isprintable() and " " not in value):
         where = f"the environment variable {reference[1]}" if reference else "its value"
-        message = f"{where} has spaces or signs that no key has; copy the key again"
+        message = f"{where} has spaces or characters that a key never has; copy it again"
         raise ConfigError([ConfigFault(path, None, key, message)])
     return value
 

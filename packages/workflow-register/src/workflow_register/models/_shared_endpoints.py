@@ -14,7 +14,7 @@ from workflow_reactor import LlmProvider
 Opener = Callable[[str | None], AbstractAsyncContextManager[LlmProvider]]
 
 
-class _Kept:
+class _SharedEndpoints:
     """Each endpoint is opened and closed by a task of its own: whichever turn asks for it first
     may run in a task that ends long before, and a cancel scope can't be left by another task.
     """
@@ -29,10 +29,10 @@ class _Kept:
         async with self._lock:
             key = (kind, model)
             if key not in self._open:
-                self._open[key] = await self._group.start(self._host, opener, model)
+                self._open[key] = await self._group.start(self._hold_open, opener, model)
             return self._open[key]
 
-    async def _host(
+    async def _hold_open(
         self,
         opener: Opener,
         model: str | None,
@@ -44,7 +44,9 @@ class _Kept:
             await self.done.wait()
 
 
-_kept: ContextVar[_Kept | None] = ContextVar("workflow_register_kept", default=None)
+_shared_endpoints: ContextVar[_SharedEndpoints | None] = ContextVar(
+    "workflow_register_kept", default=None
+)
 
 
 @asynccontextmanager
@@ -56,15 +58,15 @@ async def keep_providers_open() -> AsyncGenerator[None]:
     """
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        kept = _Kept(group)
-        token = _kept.set(kept)
+        shared = _SharedEndpoints(group)
+        token = _shared_endpoints.set(shared)
         try:
             yield
         except Exception as error:  # noqa: BLE001 - raised below, outside of the group's wrapping
             failure = error
         finally:
-            _kept.reset(token)
-            kept.done.set()
+            _shared_endpoints.reset(token)
+            shared.done.set()
     if failure is not None:
         raise failure
 
@@ -74,9 +76,9 @@ async def plugin_provider(
     kind: str, model: str | None, opener: Opener
 ) -> AsyncGenerator[LlmProvider]:
     """Open a plug-in's provider, for the block here or as long as `keep_providers_open` says."""
-    kept = _kept.get()
-    if kept is not None:
-        yield await kept.provider(kind, model, opener)
+    shared = _shared_endpoints.get()
+    if shared is not None:
+        yield await shared.provider(kind, model, opener)
         return
     async with opener(model) as provider:
         yield provider
