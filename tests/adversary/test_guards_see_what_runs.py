@@ -372,7 +372,9 @@ async def test_what_json_cannot_show_is_refused_and_never_runs(
         await case.run(value, ask=ask)
     assert (case.seen, case.values) == ([], [])
     told = [m.data["content"] for m in stopped.value.messages if m.role == "tool"]
-    assert told[0].startswith("Error: it can't be judged and was not run: parameter 'x': JSON")
+    assert told[0].startswith(
+        "Error: the call was not run, because it can't be judged: parameter 'x': JSON"
+    )
 
 
 async def test_a_validator_runs_once_also_across_an_approval() -> None:
@@ -402,7 +404,10 @@ async def test_what_cannot_be_read_again_as_it_was_shown_is_not_run() -> None:
         await case.run({"amount": "5 €"}, ask=True)
     assert case.values == []
     told = [m.data["content"] for m in stopped.value.messages if m.role == "tool"]
-    assert told[0] == "Error: its arguments are no longer read as they were when it was judged"
+    assert (
+        told[0]
+        == "Error: its arguments no longer give the value that was judged; make the call again"
+    )
 
     allowed = Case(Both)
     resolved = await allowed.run({"amount": "5 €"}, ask=False)

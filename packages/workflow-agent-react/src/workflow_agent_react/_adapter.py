@@ -84,10 +84,10 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def all_tools(self) -> Toolset:
         """The tools with their handler, whichever way they were given."""
-        return self.toolset or Toolset(tuple(self.tools), self.tool_handler or _no_tools)
+        return self.toolset or Toolset(tuple(self.tools), self.tool_handler or _missing_handler)
 
 
-async def _no_tools(call: ToolCall, ctx: ThreadContext) -> str:
+async def _missing_handler(call: ToolCall, ctx: ThreadContext) -> str:
     del ctx
     raise WorkflowError(f"{call.name!r} has no handler")
 
@@ -98,13 +98,13 @@ def create_react_adapter(config: ReactAdapterConfig) -> AdapterFn:
     Each round is one model call and there is none beside them. Nothing is opened before a role
     runs, so a module that calls this can be imported anywhere.
     """
-    parts = _Parts(config)
+    prepared = _PreparedLoop(config)
 
     def adapter(prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
         result = ResultSchema(schema)
 
         async def role(ctx: ThreadContext) -> T:
-            return await parts.turn(ctx, prompt, result, plain=False)
+            return await prepared.turn(ctx, prompt, result, plain=False)
 
         return role
 
@@ -117,27 +117,27 @@ def create_react_agent(config: ReactAdapterConfig) -> AgentFn:
     The same loop as the adapter's. Dialects whose replies are all calls give the text by
     `resolve`, and guards see the text as a call of `resolve` in every dialect.
     """
-    parts = _Parts(config)
+    prepared = _PreparedLoop(config)
     result = ResultSchema(str)
 
     async def agent(ctx: ThreadContext, prompt: str) -> str:
-        return await parts.turn(ctx, prompt, result, plain=True)
+        return await prepared.turn(ctx, prompt, result, plain=True)
 
     return agent
 
 
-class _Parts:
+class _PreparedLoop:
     """What a config comes to, made once."""
 
     def __init__(self, config: ReactAdapterConfig) -> None:
         self._config = config
-        self._source = config.llm if config.llm is not None else _llm_of(config.provider)
+        self._source = config.llm if config.llm is not None else _provider_source(config.provider)
         toolset = config.all_tools
         self._handler = toolset.handler
         self._tools = toolset.tools
         # From the first request on or never: a tool that appears later would change the prefix.
         self._can_read_on = any(
-            _may_be_longer(tool, config.max_result_chars) for tool in toolset.tools
+            _may_exceed(tool, config.max_result_chars) for tool in toolset.tools
         )
         if self._can_read_on:
             self._tools = (*toolset.tools, read_result_tool(config.max_result_chars))
@@ -172,10 +172,10 @@ class _Parts:
             )
 
 
-def _may_be_longer(tool: ToolDefinition, chars: int) -> bool:
+def _may_exceed(tool: ToolDefinition, chars: int) -> bool:
     return tool.max_result_chars is None or tool.max_result_chars > chars
 
 
-def _llm_of(provider: LlmProvider | None) -> LlmSource:
+def _provider_source(provider: LlmProvider | None) -> LlmSource:
     assert provider is not None  # ReactAdapterConfig made sure
     return create_llm_fn(provider)

@@ -10,7 +10,12 @@ import anyio
 
 from workflow_agent_react._errors import GuardError
 from workflow_agent_react._invoke import Invoker, Verdict
-from workflow_agent_react._read_call import Misread, ReadCall, bad_result, normal
+from workflow_agent_react._read_call import (
+    ReadCall,
+    UnusableArguments,
+    invalid_result_message,
+    normal,
+)
 from workflow_agent_react._results import ToolResult
 from workflow_agent_react.guards._approvals import Permit
 from workflow_protocol import (
@@ -61,7 +66,7 @@ class CallRunner(Generic[T]):
             for call, outcome in zip(group, outcomes, strict=True):
                 match outcome:
                     case Resolved():
-                        await self._skip(calls[start + 1 :], round, start + 1)
+                        await self._note_skipped(calls[start + 1 :], round, start + 1)
                         return results, outcome
                     case ToolResult():
                         self.invoker.remember(call, outcome)
@@ -111,19 +116,19 @@ class CallRunner(Generic[T]):
             verdict = await self.invoker.verdict(call, place)
             outcome = await self.invoker.carry_out(call, place, verdict)
             if isinstance(outcome, ToolResult) and outcome.ok:
-                return self._value(call, verdict, outcome)
+                return self._judged_value(call, verdict, outcome)
             return outcome
         except SchemaMismatch as misfit:
-            return ToolResult(False, bad_result(misfit))
-        except Misread as misread:
+            return ToolResult(False, invalid_result_message(misfit))
+        except UnusableArguments as misread:
             return ToolResult(False, str(misread))
 
-    def _value(self, call: ToolCall, verdict: Verdict, outcome: ToolResult) -> Resolved[T]:
+    def _judged_value(self, call: ToolCall, verdict: Verdict, outcome: ToolResult) -> Resolved[T]:
         """The value that was judged, not one that is read from it once more."""
         if isinstance(verdict, Permit) and isinstance(verdict.call, ReadCall):
             return verdict.call.value
         arguments = outcome.arguments or normal(call.arguments)
-        return self.invoker.reader.read_as(call, arguments, outcome.text).value
+        return self.invoker.reader.reread(call, arguments, outcome.text).value
 
     async def _run_group(
         self, calls: Sequence[ToolCall], round: int, start: int
@@ -169,7 +174,7 @@ class CallRunner(Generic[T]):
                 # A guard may need the history of the calls that wait. It is asked again before
                 # this one runs, and only then its failure ends the role.
 
-    async def _skip(self, calls: Sequence[ToolCall], round: int, start: int) -> None:
+    async def _note_skipped(self, calls: Sequence[ToolCall], round: int, start: int) -> None:
         for index, call in enumerate(calls, start=start):
             await self.invoker.ctx.journal.note(
                 ToolFinished(

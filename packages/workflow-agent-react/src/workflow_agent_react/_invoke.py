@@ -167,7 +167,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     ) -> ToolResult:
         """Let a person say whether a call that may have been carried out runs again."""
         if permit.shown is not None:
-            await permit.shown.keep(permit.call)
+            await permit.shown.record(permit.call)
         question = Question(
             text=f"{tool.name} was at work when the process died, so its outcome is unknown. "
             "Check what it did: may it run again?",

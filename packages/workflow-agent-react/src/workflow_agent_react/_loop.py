@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from workflow_agent_react._calls import CallRunner
-from workflow_agent_react._repetition import Repetition
+from workflow_agent_react._repetition import RepetitionDetector
 from workflow_agent_react.dialects._dialect import Dialect
 from workflow_protocol import ThreadContext
 from workflow_reactor import (
@@ -22,7 +22,7 @@ from workflow_reactor import (
 T = TypeVar("T")
 
 WARN_ROUNDS_LEFT = 3
-DONE_BEFORE = (
+REPEATED_CALL_NOTE = (
     "You have done this three times with the same result. Do something else, "
     "or give the final result with what you know."
 )
@@ -44,7 +44,7 @@ async def react(
         NoProgress: the model repeats itself although it was told.
         ProviderError: the model could not be asked.
     """
-    repetition = Repetition(runner.tools)
+    repetition = RepetitionDetector(runner.tools)
     reply: AssistantMessage | None = None
     for round in range(max_rounds):
         left = max_rounds - round - 1
@@ -63,8 +63,8 @@ async def react(
         if resolved is not None:
             await ctx.journal.note(resolved)
             return resolved.value
-        verdict = repetition.saw_turn(turn, results)
-        notes = [DONE_BEFORE] if verdict == "tell" else []
+        verdict = repetition.count_turn(turn, results)
+        notes = [REPEATED_CALL_NOTE] if verdict == "tell" else []
         if left == WARN_ROUNDS_LEFT:
             notes.append(f"Only {left} replies are left. Give the final result in time.")
         if turn.calls:

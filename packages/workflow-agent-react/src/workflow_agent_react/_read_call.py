@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react._says_all import NotSaid, encode_all
+from workflow_agent_react._lossless_json import LossyEncoding, encode_lossless
 from workflow_protocol import JsonObject, SchemaMismatch, WorkflowError
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 
@@ -44,7 +44,7 @@ class ReadCall(ToolCall):
         return self.arguments == self.encoded
 
 
-class Misread(ToolError):
+class UnusableArguments(ToolError):
     """The arguments can't be used, or not be judged. The message is for the model."""
 
     def __init__(self, message: str, reason: str = "") -> None:
@@ -53,7 +53,7 @@ class Misread(ToolError):
         """For a person."""
 
 
-def bad_result(misfit: SchemaMismatch) -> str:
+def invalid_result_message(misfit: SchemaMismatch) -> str:
     """What the model is told of a `resolve` that is no result of the role."""
     return f"the result is not valid; mend it and resolve again:\n{misfit}"
 
@@ -68,7 +68,7 @@ class CallReader(msgspec.Struct, frozen=True):
         """Read the arguments as the tool does, or those of `resolve` as the role's schema does.
 
         Raises:
-            Misread: they don't fit, or JSON can't say what the tool would get.
+            UnusableArguments: they don't fit, or JSON can't say what the tool would get.
         """
         try:
             if call.name == RESOLVE:
@@ -76,17 +76,19 @@ class CallReader(msgspec.Struct, frozen=True):
                 arguments = _result_arguments(self.result, resolved.value)
                 return ReadCall.of(call, resolved, arguments)
             return _read(self.tools[call.name], call)
-        except NotSaid as error:
-            raise Misread(f"it can't be judged and was not run: {error}") from error
-        except Misread:
+        except LossyEncoding as error:
+            raise UnusableArguments(
+                f"the call was not run, because it can't be judged: {error}"
+            ) from error
+        except UnusableArguments:
             raise
         except SchemaMismatch as misfit:
-            raise Misread(bad_result(misfit), str(misfit)) from misfit
+            raise UnusableArguments(invalid_result_message(misfit), str(misfit)) from misfit
         # A validator may raise anything, as a tool may.
         except (Exception, SystemExit) as error:
-            raise Misread(error_words(error)) from error
+            raise UnusableArguments(error_words(error)) from error
 
-    def read_as(self, call: ToolCall, arguments: str, *instead: str) -> ReadCall:
+    def reread(self, call: ToolCall, arguments: str, *alternatives: str) -> ReadCall:
         """Read a call to the value that was decided on before: `arguments` said what it is.
 
         A validator may give another value for what it gave itself, so what was written is read
@@ -94,20 +96,22 @@ class CallReader(msgspec.Struct, frozen=True):
         `arguments` then.
 
         Args:
-            instead: what may have been written instead of the call's own arguments.
+            alternatives: what may have been written instead of the call's own arguments.
 
         Raises:
-            Misread: none of them gives that value.
+            UnusableArguments: none of them gives that value.
         """
-        others = (replace(call, arguments=each, fault="") for each in (*instead, arguments))
+        others = (replace(call, arguments=each, fault="") for each in (*alternatives, arguments))
         for written in (call, *others):
             try:
                 read = self.read(written)
-            except Misread:
+            except UnusableArguments:
                 continue
             if read.arguments == arguments:
                 return read
-        raise Misread("its arguments are no longer read as they were when it was judged")
+        raise UnusableArguments(
+            "its arguments no longer give the value that was judged; make the call again"
+        )
 
 
 def call_digest(call: ToolCall) -> str:
@@ -133,11 +137,11 @@ def _read(tool: ToolDefinition, call: ToolCall) -> ReadCall:
         return read if isinstance(read, ReadCall) else ReadCall.of(read, None, read.arguments)
     received = tool.receive_strictly(received)
     if received.fault:
-        raise Misread(received.fault)
+        raise UnusableArguments(received.fault)
     return ReadCall.of(received, None, normal(received.arguments))
 
 
 def _result_arguments(result: ResultSchema[Any], value: object) -> str:
     """The call of `resolve` that gives this value."""
-    encoded = encode_all(result.schema, value).decode()
+    encoded = encode_lossless(result.schema, value).decode()
     return f'{{"value":{encoded}}}' if result.wrapped else encoded

@@ -11,37 +11,43 @@ from workflow_agent_react.dialects._dialect import Turn
 from workflow_protocol import Effect
 from workflow_reactor import ToolCall, ToolDefinition
 
-Verdict = Literal["fine", "tell", "stop"]
+RepetitionVerdict = Literal["fine", "tell", "stop"]
 
 REPEAT_LIMIT = 3
 """Seeing the same thing this often is told to the model; once more ends the role."""
 
 
-class Repetition:
+class RepetitionDetector:
     """Counts what was seen. A new effect on the world makes old results worth asking for again."""
 
     def __init__(self, tools: Mapping[str, ToolDefinition]) -> None:
         self._tools = tools
         self._seen: dict[tuple[str, str, str], int] = {}
-        self._told = False
+        self._has_warned = False
 
-    def saw_turn(self, turn: Turn, results: Sequence[tuple[ToolCall, ToolResult]]) -> Verdict:
+    def count_turn(
+        self, turn: Turn, results: Sequence[tuple[ToolCall, ToolResult]]
+    ) -> RepetitionVerdict:
         """Count a turn: its calls, or a reply without any. The worst of them is the verdict."""
         if not turn.calls:
-            return self._saw("", "", turn.message.json.decode(), changes_things=False)
-        told_before = self._told
-        verdicts: set[Verdict] = {"fine"}
+            return self._count_call("", "", turn.message.json.decode(), changes_things=False)
+        warned_before = self._has_warned
+        verdicts: set[RepetitionVerdict] = {"fine"}
         for call, result in results:
             tool = self._tools.get(call.name)
             if tool is None or not tool.pollable:
                 changes = tool is not None and tool.effect is not Effect.READ
                 arguments = call.raw_arguments if call.fault else canonical(call.arguments)
-                verdicts.add(self._saw(call.name, arguments, result.text, changes_things=changes))
+                verdicts.add(
+                    self._count_call(call.name, arguments, result.text, changes_things=changes)
+                )
         worst = max(verdicts, key=["fine", "tell", "stop"].index)
         # Nobody who wasn't told has gone on: four equal calls may stand in one reply.
-        return worst if told_before or worst == "fine" else "tell"
+        return worst if warned_before or worst == "fine" else "tell"
 
-    def _saw(self, name: str, arguments: str, result: str, *, changes_things: bool) -> Verdict:
+    def _count_call(
+        self, name: str, arguments: str, result: str, *, changes_things: bool
+    ) -> RepetitionVerdict:
         """Count one call with its result, or (without a name) one reply without a call.
 
         Args:
@@ -57,8 +63,8 @@ class Repetition:
         self._seen[key] = count
         if count < REPEAT_LIMIT:
             return "fine"
-        if not self._told:
-            self._told = True
+        if not self._has_warned:
+            self._has_warned = True
             return "tell"
         return "stop" if count > REPEAT_LIMIT else "fine"
 

@@ -146,7 +146,7 @@ def test_arguments_are_named_with_either_sign_and_may_stand_on_lines_of_their_ow
     ("text", "words"),
     [
         ("<action></action>", "must follow <action>"),
-        ("<action>read_file</action>", "an opening bracket must follow 'read_file'"),
+        ("<action>read_file</action>", "an opening bracket ( must follow 'read_file'"),
         ('<action>f("abc)</action>', "no closing quote"),
         ("<action>f(a=1 b=2)</action>", "a comma or ')' is missing, near 'b=2"),
         ("<action>f(a=1, a=2)</action>", "'a' stands twice"),

@@ -441,7 +441,7 @@ async def test_a_guard_that_gives_no_decision_ends_the_role_and_is_named() -> No
         return None  # pyright: ignore[reportReturnType] - the mistake that is tested
 
     desk = Desk([call("refund", amount=5)], [forgets])
-    with pytest.raises(GuardError, match=r"forgets.*gave None; return Allow\(\)"):
+    with pytest.raises(GuardError, match=r"forgets.*returned None; return Allow\(\)"):
         await desk.sit()
     assert desk.refunds.done == []
 

@@ -53,7 +53,7 @@ def test_nothing_of_git_is_written(repository: Path, path: str) -> None:
 
     with (
         Workspace(repository) as workspace,
-        pytest.raises(ToolError, match=r"belongs to git|git would run"),
+        pytest.raises(ToolError, match=r"belongs to git|bare git repository"),
     ):
         write_file(workspace, path, "x\n")
 
@@ -100,7 +100,7 @@ def test_no_repository_can_be_put_together(
     git(root / folder, "status")
     assert not ran.exists()
     assert refused
-    assert "git would run what its config says" in refused[0]
+    assert "git runs what its config says" in refused[0]
 
 
 def test_what_the_configuration_names_is_left_to_a_person(repository: Path) -> None:

@@ -242,7 +242,7 @@ async def test_a_place_or_glob_that_cannot_be_searched_is_told(root: Path) -> No
         await found(root, "x", glob="{a}" * 3000)
     with pytest.raises(ToolError, match="more than 100 patterns"):
         await found(root, "x", glob="{a,b}" * 100)
-    with pytest.raises(ToolError, match="a character that no name"):
+    with pytest.raises(ToolError, match="a character that a file name"):
         await found(root, "x", glob="a\0")
 
 

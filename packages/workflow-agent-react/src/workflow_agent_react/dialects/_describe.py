@@ -16,7 +16,7 @@ def tool_line(tool: ToolDefinition) -> str:
     types = "".join(
         f"\n    {name} = {type_words(each)}"
         for key in ("$defs", "definitions")
-        for name, each in _named(tool.parameters, key).items()
+        for name, each in _mapping_at(tool.parameters, key).items()
     )
     head = f"- {tool.name}({parameter_words(tool)}): {tool.description}"
     return f"{head}{parameter_notes(tool)}{types}"
@@ -33,7 +33,7 @@ def parameter_notes(tool: ToolDefinition) -> str:
 
 def properties_of(schema: JsonObject) -> Mapping[str, JsonObject]:
     """The properties of an object's schema; `true`, which is a schema too, as the empty one."""
-    properties = _named(schema, "properties")
+    properties = _mapping_at(schema, "properties")
     return {
         name: cast("JsonObject", each) if isinstance(each, dict) else {}
         for name, each in properties.items()
@@ -42,12 +42,12 @@ def properties_of(schema: JsonObject) -> Mapping[str, JsonObject]:
 
 def required_of(schema: JsonObject) -> list[str]:
     """The keys that an object must have."""
-    return [each for each in _listed(schema, "required") if isinstance(each, str)]
+    return [each for each in _list_at(schema, "required") if isinstance(each, str)]
 
 
 def members_of(schema: JsonObject) -> list[object]:
     """The alternatives of a union, each a schema or `true` or `false`."""
-    return _listed(schema, "anyOf") or _listed(schema, "oneOf")
+    return _list_at(schema, "anyOf") or _list_at(schema, "oneOf")
 
 
 def types_of(schema: JsonObject) -> list[str]:
@@ -55,12 +55,12 @@ def types_of(schema: JsonObject) -> list[str]:
     type_: object = schema.get("type")
     if isinstance(type_, str):
         return [type_]
-    return [each for each in _listed(schema, "type") if isinstance(each, str)]
+    return [each for each in _list_at(schema, "type") if isinstance(each, str)]
 
 
 def constants_of(schema: JsonObject) -> list[object]:
     """The only values that there may be; none where the schema doesn't say."""
-    return [schema["const"]] if "const" in schema else _listed(schema, "enum")
+    return [schema["const"]] if "const" in schema else _list_at(schema, "enum")
 
 
 def type_words(schema: object) -> str:
@@ -96,15 +96,15 @@ def _fields(schema: JsonObject) -> str:
     required = frozenset(required_of(schema))
     return ", ".join(
         f"{name}{'' if name in required else '?'}: {type_words(each)}"
-        for name, each in _named(schema, "properties").items()
+        for name, each in _mapping_at(schema, "properties").items()
     )
 
 
-def _named(schema: JsonObject, key: str) -> Mapping[str, object]:
+def _mapping_at(schema: JsonObject, key: str) -> Mapping[str, object]:
     found: object = schema.get(key)
     return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
 
 
-def _listed(schema: JsonObject, key: str) -> list[object]:
+def _list_at(schema: JsonObject, key: str) -> list[object]:
     found: object = schema.get(key)
     return cast("list[object]", found) if isinstance(found, list) else []

@@ -119,7 +119,7 @@ class NativeDialect:
         elif reply.finish == "tool_calls":
             problem = "Your reply announces a tool call and has none. Call it, or write the result."
         elif reply.text.strip():
-            return Turn(reply.message, (text_result(reply.text, round),))
+            return Turn(reply.message, (resolve_with_text(reply.text, round),))
         else:
             problem = "Your reply is empty. Go on with a tool, or write the result."
         return Turn(reply.message, (), problem)
@@ -153,7 +153,7 @@ class JsonDialect:
         self.offered: Sequence[ToolDefinition] = ()
         self._tools = tuple(tools)
         self._profile = profile
-        self._task = task_again(task)
+        self._task = task_reminder(task)
         self._formats: dict[frozenset[str], JsonObject | None] = {}
         self._seen: dict[tuple[str, str], str] = {}
         self._repeated: set[str] = set()
@@ -240,7 +240,7 @@ class JsonDialect:
         return shown
 
 
-def task_again(task: str) -> str:
+def task_reminder(task: str) -> str:
     """A line with the beginning of the task: small models lose sight of it below results."""
     return f"The task: {task.strip()[:MAX_TASK_CHARS]}\n" if task else ""
 
@@ -254,7 +254,7 @@ def text_message(reply: AssistantMessage, text: str | None = None) -> Message:
     return assistant(reply.text if text is None else text, **echo)
 
 
-def text_result(text: str, round: int) -> ToolCall:
+def resolve_with_text(text: str, round: int) -> ToolCall:
     """A reply's text as a call of `resolve` whose schema is text."""
     return make_call(RESOLVE, {"value": text}, round=round, index=0)
 
@@ -292,7 +292,10 @@ def _turn_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
     branches: list[JsonObject] = [
         {
             "type": "object",
-            "properties": {"tool": {"const": tool.name}, "args": _moved(tool, definitions)},
+            "properties": {
+                "tool": {"const": tool.name},
+                "args": _moved_parameters(tool, definitions),
+            },
             "required": ["tool", "args"],
             "additionalProperties": False,
         }
@@ -302,7 +305,7 @@ def _turn_schema(tools: Sequence[ToolDefinition]) -> JsonObject:
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _moved(tool: ToolDefinition, definitions: JsonObject) -> JsonObject:
+def _moved_parameters(tool: ToolDefinition, definitions: JsonObject) -> JsonObject:
     """A tool's parameters for another place.
 
     What a reference that can't be followed leads to may be anything.
@@ -321,8 +324,8 @@ def _moved(tool: ToolDefinition, definitions: JsonObject) -> JsonObject:
         target = find_schema(tool.parameters, ref) if isinstance(ref, str) else None
         if isinstance(ref, str) and target is not None:
             if ref not in names:
-                wanted = f"{tool.name}.{_NOT_IN_A_NAME.sub('.', _DEFINITION.sub('', ref))}"
-                names[ref] = _free_name(wanted, definitions)
+                base = f"{tool.name}.{_NOT_IN_A_NAME.sub('.', _DEFINITION.sub('', ref))}"
+                names[ref] = _free_name(base, definitions)
                 definitions[names[ref]] = {}  # kept for it
                 waiting.append((names[ref], target))
             node["$ref"] = f"#/$defs/{names[ref]}"
@@ -335,9 +338,9 @@ def _moved(tool: ToolDefinition, definitions: JsonObject) -> JsonObject:
     return parameters
 
 
-def _free_name(wanted: str, taken: JsonObject) -> str:
-    name, number = wanted, 1
+def _free_name(base: str, taken: JsonObject) -> str:
+    name, number = base, 1
     while name in taken:
         number += 1
-        name = f"{wanted}.{number}"
+        name = f"{base}.{number}"
     return name

@@ -20,9 +20,9 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(\.\d++)?+([eE][+-]?\d++)?+(?![\w./\\-])
 _BARE = re.compile(r"[\w.*~@/\\:+-]+")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[^ux]|$)", re.DOTALL)
 _SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_SAME = frozenset("\\\"'/")
+_SELF_ESCAPES = frozenset("\\\"'/")
 OWN_TAG = re.compile(r"<(?=/?(?:thought|action|observation|final_answer))", re.IGNORECASE)
-_IS_NAME = re.compile(r"=|:(?![/\\])")  # no web address, no drive
+_NAME_SEPARATOR = re.compile(r"=|:(?![/\\])")  # no web address, no drive
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 # Possessive, so that a missing quote costs one pass. Of four quotes the first is text.
 _STRINGS = {
@@ -31,7 +31,7 @@ _STRINGS = {
     '"""': re.compile(r'"""((?:[^"\\]++|\\.|"(?!""(?!")))*+)"""', re.DOTALL),
     "'''": re.compile(r"'''((?:[^'\\]++|\\.|'(?!''(?!')))*+)'''", re.DOTALL),
 }
-_WORDS: dict[str, object] = {
+_CONSTANTS: dict[str, object] = {
     "true": True,
     "false": False,
     "null": None,
@@ -64,7 +64,7 @@ def read_action(text: str) -> Action:
     """
     scanner = CallScanner(text, 0)
     action, complete = scanner.call()
-    if not complete or scanner.skip() != len(text):
+    if not complete or scanner.skip_spaces() != len(text):
         raise XmlFault("it is not one call name(argument=value, …)")
     return action
 
@@ -98,20 +98,20 @@ class CallScanner:
         self.text = text
         self.at = at
 
-    def skip(self) -> int:
+    def skip_spaces(self) -> int:
         """Pass over spaces."""
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.at
 
     def call(self) -> tuple[Action, bool]:
         """Read `name(…)`. False when the closing bracket is missing at the end of the text."""
-        start = self.skip()
+        start = self.skip_spaces()
         name = _TOOL.match(self.text, start)
         if name is None:
             raise XmlFault(f"a call name(argument=value, …) must follow <action>{self.near(start)}")
         self.at = name.end()
         if not self.take("("):
-            raise XmlFault(f"an opening bracket must follow {name[0]!r}{self.near(self.at)}")
+            raise XmlFault(f"an opening bracket ( must follow {name[0]!r}{self.near(self.at)}")
         positional: list[object] = []
         named: dict[str, object] = {}
         while not self.take(")"):
@@ -136,12 +136,12 @@ class CallScanner:
 
     def at_end(self) -> bool:
         """Whether nothing is left but a closing tag, whole or cut."""
-        rest = self.text[self.skip() : self.at + len("</action>")].lower()
+        rest = self.text[self.skip_spaces() : self.at + len("</action>")].lower()
         return "</action>".startswith(rest)
 
     def take(self, sign: str) -> bool:
         """Pass over spaces and the sign, if it comes next."""
-        if self.text.startswith(sign, self.skip()):
+        if self.text.startswith(sign, self.skip_spaces()):
             self.at += len(sign)
             return True
         return False
@@ -153,14 +153,14 @@ class CallScanner:
 
     def argument_name(self) -> str | None:
         """Read `name=` (or `"name"=`, and `:` for `=`), if an argument has one."""
-        start = self.skip()
+        start = self.skip_spaces()
         if self.text[start : start + 1] in {'"', "'"}:
             name: object = self.value(1)
         else:
             found = _NAME.match(self.text, start)
             name = found[0] if found else None
             self.at = found.end() if found else start
-        if isinstance(name, str) and _IS_NAME.match(self.text, self.skip()):
+        if isinstance(name, str) and _NAME_SEPARATOR.match(self.text, self.skip_spaces()):
             self.at += 1
             return name
         self.at = start
@@ -168,7 +168,7 @@ class CallScanner:
 
     def value(self, depth: int) -> object:
         """Read a string, number, word, list or object."""
-        start = self.skip()
+        start = self.skip_spaces()
         if depth > MAX_DEPTH:
             raise XmlFault("the arguments are nested too deeply")
         match self.text[start : start + 1]:
@@ -181,13 +181,13 @@ class CallScanner:
                 self.at += 1
                 return self.mapping(depth)
             case _:
-                return self.plain()
+                return self.bare_value()
 
     def sequence(self, closer: str, depth: int) -> list[object]:
         """Read values up to the closer."""
         values: list[object] = []
         while not self.take(closer):
-            self.must_go_on()
+            self.refuse_end()
             values.append(self.value(depth + 1))
             self.separator(closer)
         return values
@@ -196,7 +196,7 @@ class CallScanner:
         """Read `key: value` pairs up to the closing brace."""
         values: dict[str, object] = {}
         while not self.take("}"):
-            self.must_go_on()
+            self.refuse_end()
             key = self.argument_name()
             if key is None:
                 raise XmlFault(f'"key": value must stand in {{…}}{self.near(self.at)}')
@@ -206,8 +206,8 @@ class CallScanner:
             self.separator("}")
         return values
 
-    def must_go_on(self) -> None:
-        """Refuse a text that ends here."""
+    def refuse_end(self) -> None:
+        """Raise where the text ends here."""
         if self.at >= len(self.text):
             raise XmlFault("the action is cut off in the middle of a list or object")
 
@@ -226,7 +226,7 @@ class CallScanner:
         self.at = found.end()
         return _unescape(found[1])
 
-    def plain(self) -> object:
+    def bare_value(self) -> object:
         """Read a number or a word; other bare text without spaces or brackets is a string."""
         number = _NUMBER.match(self.text, self.at)
         if number is not None:
@@ -236,7 +236,7 @@ class CallScanner:
         if bare is None:
             raise XmlFault(f"a value is missing{self.near(self.at)}")
         self.at = bare.end()
-        return _WORDS.get(bare[0], bare[0])
+        return _CONSTANTS.get(bare[0], bare[0])
 
     def number(self, found: re.Match[str]) -> int | float:
         """The number that was found."""
@@ -266,6 +266,6 @@ def _escaped(found: re.Match[str]) -> str:
     sign = found[1]
     if len(sign) > 1:
         return chr(int(sign[1:], 16))
-    if sign in _SAME:
+    if sign in _SELF_ESCAPES:
         return sign
     return _SIMPLE_ESCAPES.get(sign, found[0])  # "\d" means what it says, as in Python

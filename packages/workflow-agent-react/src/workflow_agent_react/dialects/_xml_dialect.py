@@ -23,9 +23,9 @@ from workflow_agent_react.dialects._dialect import (
     Turn,
     json_call,
     json_value,
-    task_again,
+    resolve_with_text,
+    task_reminder,
     text_message,
-    text_result,
 )
 from workflow_agent_react.dialects._xml_call import (
     Action,
@@ -67,15 +67,15 @@ class XmlDialect:
         self.offered: Sequence[ToolDefinition] = ()
         self._tools = {tool.name: tool for tool in tools}
         self._answer = self._tools[RESOLVE].parameters
-        self._answer_is_text = _is_text(self._answer)
-        self._task = task_again(task)
+        self._answer_is_text = _is_text_result(self._answer)
+        self._task = task_reminder(task)
 
     def system_text(self, prompt: str) -> str:
         """The prompt, the tags with an example of each, and the tools with their parameters."""
         *tools, resolve = self._tools.values()
-        parts = [prompt, "## How to work", _how(tools, self._answer_words())]
+        parts = [prompt, "## How to work", _instructions(tools, self._answer_form())]
         if self._answer_is_text:
-            parts += _text_words(self._answer)
+            parts += _text_requirements(self._answer)
         else:
             fields = f"{parameter_words(resolve)}{parameter_notes(resolve)}"
             parts.append(f"The final answer is JSON of {fields}")
@@ -111,7 +111,7 @@ class XmlDialect:
         """The result as an observation; what is wrong with an answer is said plainly."""
         return [
             user(
-                f"{text}\nReply with <final_answer>{self._answer_words()}</final_answer>."
+                f"{text}\nReply with <final_answer>{self._answer_form()}</final_answer>."
                 if call.name == RESOLVE
                 else f"<observation>\n{without_tags(text)}\n</observation>\n\n{self._task}{_NEXT}"
             )
@@ -120,12 +120,12 @@ class XmlDialect:
 
     def _call(self, found: XmlReply, reply: AssistantMessage, round: int) -> ToolCall | None:
         if found.action is not None:
-            return self._bound(found.action, round)
+            return self._bound_call(found.action, round)
         if found.answer is not None:
             return self._answer_call(found.answer, round)
-        return self._untagged(reply, round)
+        return self._untagged_call(reply, round)
 
-    def _untagged(self, reply: AssistantMessage, round: int) -> ToolCall | None:
+    def _untagged_call(self, reply: AssistantMessage, round: int) -> ToolCall | None:
         """A call that is the whole reply, or written in the form of another dialect."""
         if reply.tool_calls:
             return reply.tool_calls[0]
@@ -134,7 +134,7 @@ class XmlDialect:
         except XmlFault:
             pass
         else:
-            return self._bound(action, round) if action.name in self._tools else None
+            return self._bound_call(action, round) if action.name in self._tools else None
         try:
             return json_call(json_value(reply.text), round)
         except NotOneValue:
@@ -147,15 +147,15 @@ class XmlDialect:
             except (msgspec.DecodeError, ValueError, RecursionError):
                 wrapped = {}
             if wrapped.keys() != self._answer["properties"].keys():
-                return text_result(answer, round)
+                return resolve_with_text(answer, round)
         return make_call(RESOLVE, answer, round=round, index=0)
 
-    def _bound(self, action: Action, round: int) -> ToolCall:
+    def _bound_call(self, action: Action, round: int) -> ToolCall:
         tool = self._tools.get(action.name)
         faults: list[str] = []
         arguments = action.named
         if tool is not None:
-            arguments = bind(action, tool, faults)
+            arguments = bind_arguments(action, tool, faults)
         call = make_call(action.name, arguments, round=round, index=0)
         if faults and action.name != RESOLVE:  # an answer's faults come from its own schema
             return replace(
@@ -163,7 +163,7 @@ class XmlDialect:
             )
         return call
 
-    def _answer_words(self) -> str:
+    def _answer_form(self) -> str:
         if self._answer_is_text:
             return "the answer"
         if "$defs" in self._answer:
@@ -181,7 +181,7 @@ _NOTHING_FOUND = (
 )
 
 
-def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, Any]:
+def bind_arguments(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, Any]:
     """Give an action's arguments their names and types, by the tool's schema.
 
     Values of another type are converted where it is plain what they mean: `"40"` for 40.
@@ -196,7 +196,7 @@ def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, A
     given = dict(action.named)
     names = list(properties)
     positional = list(action.positional)
-    if len(positional) == 1 and not given and _holds_the_names(positional[0], properties):
+    if len(positional) == 1 and not given and _is_arguments_object(positional[0], properties):
         given, positional = cast("dict[str, Any]", positional[0]), []
     if len(positional) > len(names):
         head = f"{tool.name}({parameter_words(tool)})"
@@ -210,21 +210,26 @@ def bind(action: Action, tool: ToolDefinition, faults: list[str]) -> dict[str, A
     required = required_of(tool.parameters)
     faults += [f"missing argument {name!r}" for name in required if name not in given]
     return {
-        name: _fit(name, value, properties.get(name, {}), faults) for name, value in given.items()
+        name: _converted(name, value, properties.get(name, {}), faults)
+        for name, value in given.items()
     }
 
 
-def _holds_the_names(value: object, properties: Mapping[str, JsonObject]) -> bool:
+def _is_arguments_object(value: object, properties: Mapping[str, JsonObject]) -> bool:
     if not isinstance(value, dict) or not value:
         return False
     first = next(iter(properties.values()), JsonObject())
     keys = cast("dict[str, Any]", value).keys()
-    return keys <= properties.keys() and "object" not in _kinds(first)
+    return keys <= properties.keys() and "object" not in _json_types(first)
 
 
-def _fit(name: str, value: object, schema: JsonObject, faults: list[str]) -> object:
-    kinds = _kinds(schema)
-    if not kinds or _kind(value) in kinds or (_kind(value) == "integer" and "number" in kinds):
+def _converted(name: str, value: object, schema: JsonObject, faults: list[str]) -> object:
+    kinds = _json_types(schema)
+    if (
+        not kinds
+        or _json_type(value) in kinds
+        or (_json_type(value) == "integer" and "number" in kinds)
+    ):
         return value
     if isinstance(value, float) and "integer" in kinds and value.is_integer():
         return int(value)
@@ -234,28 +239,30 @@ def _fit(name: str, value: object, schema: JsonObject, faults: list[str]) -> obj
             other: object = msgspec.json.decode(text)
         except (msgspec.DecodeError, ValueError, RecursionError):
             other = value
-        if _kind(other) in kinds:
+        if _json_type(other) in kinds:
             return other
     elif "string" in kinds and isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # not of a float: 1.10 may be a version
-    faults.append(f"the argument {name!r} must be {' or '.join(sorted(kinds))}, not {_kind(value)}")
+    faults.append(
+        f"the argument {name!r} must be {' or '.join(sorted(kinds))}, not {_json_type(value)}"
+    )
     return value
 
 
-def _kinds(schema: JsonObject) -> set[str]:
+def _json_types(schema: JsonObject) -> set[str]:
     """The JSON types that a schema allows; empty when it doesn't say."""
     if types := types_of(schema):
         return set(types)
     if values := constants_of(schema):
-        return {_kind(value) for value in values}
+        return {_json_type(value) for value in values}
     kinds = [
-        _kinds(cast("JsonObject", option)) if isinstance(option, dict) else set[str]()
+        _json_types(cast("JsonObject", option)) if isinstance(option, dict) else set[str]()
         for option in members_of(schema)
     ]
     return set[str]().union(*kinds) if all(kinds) else set()
 
 
-def _kind(value: object) -> str:
+def _json_type(value: object) -> str:
     match value:
         case None:
             return "null"
@@ -273,13 +280,13 @@ def _kind(value: object) -> str:
             return "object"
 
 
-def _is_text(schema: JsonObject) -> bool:
+def _is_text_result(schema: JsonObject) -> bool:
     """Whether a result is text, wrapped into an object for endpoints that want one."""
     properties = properties_of(schema)
     return [(name, each.get("type")) for name, each in properties.items()] == [("value", "string")]
 
 
-def _text_words(schema: JsonObject) -> list[str]:
+def _text_requirements(schema: JsonObject) -> list[str]:
     """What the text may be, where its schema says so."""
     (value,) = properties_of(schema).values()
     words: list[str] = []
@@ -291,7 +298,7 @@ def _text_words(schema: JsonObject) -> list[str]:
     return words
 
 
-def _how(tools: Sequence[ToolDefinition], answer: str) -> str:
+def _instructions(tools: Sequence[ToolDefinition], answer: str) -> str:
     done = f"<thought>why the task is done</thought>\n<final_answer>{answer}</final_answer>"
     if not tools:
         return f"Reply in this form:\n\n{done}"
@@ -320,4 +327,4 @@ def _example(schema: JsonObject) -> object:
     if schema.get("type") == "object":
         return {name: _example(each) for name, each in properties_of(schema).items()}
     examples: dict[str, object] = {"integer": 1, "number": 1, "boolean": True, "array": []}
-    return next((examples[kind] for kind in sorted(_kinds(schema)) if kind in examples), "…")
+    return next((examples[kind] for kind in sorted(_json_types(schema)) if kind in examples), "…")

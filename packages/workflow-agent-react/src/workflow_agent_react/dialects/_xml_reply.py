@@ -43,28 +43,28 @@ def read_reply_text(text: str) -> XmlReply:
     if reasoning is not None:
         text = text[reasoning.end() :]
     last_thought_end = max(
-        (m.start() for m in _TAG.finditer(text) if _is(m, "/thought")), default=-1
+        (m.start() for m in _TAG.finditer(text) if _is_tag(m, "/thought")), default=-1
     )
     in_thought = False
     for tag in _TAG.finditer(text):
-        if _is(tag, "thought"):
+        if _is_tag(tag, "thought"):
             in_thought = True
-        elif _is(tag, "/thought"):
+        elif _is_tag(tag, "/thought"):
             in_thought = False
-        elif _is(tag, "action"):
+        elif _is_tag(tag, "action"):
             # In a thought only a whole call counts; there, a tag may be just talked about.
             if not in_thought or _CALL_START.match(text, tag.end()):
                 return _action(text, tag)
         elif in_thought and tag.end() < last_thought_end:
             continue
-        elif _is(tag, "final_answer"):
+        elif _is_tag(tag, "final_answer"):
             return _answer(text, tag)
-        elif _is(tag, "observation"):
+        elif _is_tag(tag, "observation"):
             raise XmlFault("only I write observations; yours was dropped. Begin with an action")
     return XmlReply(kept=text)
 
 
-def _is(tag: re.Match[str], name: str) -> bool:
+def _is_tag(tag: re.Match[str], name: str) -> bool:
     return tag[1] + tag[2].lower() == name
 
 
@@ -77,7 +77,7 @@ def _action(text: str, tag: re.Match[str]) -> XmlReply:
 
 
 def _answer(text: str, tag: re.Match[str]) -> XmlReply:
-    start = CallScanner(text, tag.end()).skip()
+    start = CallScanner(text, tag.end()).skip_spaces()
     end = _json_end(text, start)
     close = _ANSWER_END.search(text, end)
     if close is not None:

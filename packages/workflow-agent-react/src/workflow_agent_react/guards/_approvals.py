@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from workflow_agent_react._read_call import CallReader, Misread, ReadCall, call_digest
+from workflow_agent_react._read_call import CallReader, ReadCall, UnusableArguments, call_digest
 from workflow_agent_react.guards._guards import (
     Allow,
     Ask,
@@ -31,7 +31,7 @@ from workflow_protocol import (
 from workflow_reactor import ToolCall, make_call
 
 
-class _NothingShown(Exception):
+class _NothingRecorded(Exception):
     """Raised and caught here, to ask the journal whether it knows what was shown."""
 
 
@@ -43,36 +43,36 @@ class ShownArguments(msgspec.Struct):
     key: str
     call: ToolCall
     """As it was written."""
-    kept: bool = False
+    is_recorded: bool = False
 
     async def read(self) -> ReadCall:
         """The call as it was shown before, else as it is read now.
 
         Raises:
-            Misread: it can't be read, or not any more to what was shown.
+            UnusableArguments: it can't be read, or not any more to what was shown.
         """
 
-        async def nothing() -> str:
-            raise _NothingShown
+        async def raise_if_run() -> str:
+            raise _NothingRecorded
 
         try:
-            before = await self._once(nothing)
-        except _NothingShown:
+            before = await self._record_once(raise_if_run)
+        except _NothingRecorded:
             return self.reader.read(self.call)
-        self.kept = True
-        return self.reader.read_as(self.call, before)
+        self.is_recorded = True
+        return self.reader.reread(self.call, before)
 
-    async def keep(self, read: ToolCall) -> None:
+    async def record(self, read: ToolCall) -> None:
         """Record what is about to be shown. Nothing is recorded twice."""
 
         async def arguments() -> str:
             return read.arguments
 
-        if not self.kept:
-            await self._once(arguments)
-            self.kept = True
+        if not self.is_recorded:
+            await self._record_once(arguments)
+            self.is_recorded = True
 
-    async def _once(self, arguments: Callable[[], Awaitable[str]]) -> str:
+    async def _record_once(self, arguments: Callable[[], Awaitable[str]]) -> str:
         digest = call_digest(self.call)
         return await self.journal.run(self.key, arguments, type=str, digest=digest)
 
@@ -116,7 +116,7 @@ class Gate(msgspec.Struct, frozen=True):
         shown = ShownArguments(self.ctx.journal, self.reader, f"{SHOWN_KEYS}{place}", call)
         try:
             read = await shown.read()
-        except Misread as misread:
+        except UnusableArguments as misread:
             return Refusal(str(misread))
         proposed = self._proposed(read, history)
         decision = await judge(self.guard, proposed, self.ctx)
@@ -126,7 +126,7 @@ class Gate(msgspec.Struct, frozen=True):
             case Deny(reason):
                 return Refusal(f"not allowed: {reason}", read.arguments)
             case Ask(question):
-                await shown.keep(read)
+                await shown.record(read)
                 return await self._ask(question, read, proposed, shown, place)
 
     async def _ask(
@@ -142,29 +142,29 @@ class Gate(msgspec.Struct, frozen=True):
             except Suspended as suspended:
                 return suspended
             if not answer.approved:
-                return Refusal(f"a person declined this call{_words(answer)}", call.arguments)
+                return Refusal(f"a person declined this call{_comment(answer)}", call.arguments)
             if not answer.arguments:
-                return Permit(call, f"a person approved this call{_words(answer)}", shown)
+                return Permit(call, f"a person approved this call{_comment(answer)}", shown)
             try:
-                instead = self._instead(call, answer.arguments, key_now)
-                changed = await instead.read()
-            except Misread as fault:
+                replacement = self._read_replacement(call, answer.arguments, key_now)
+                changed = await replacement.read()
+            except UnusableArguments as fault:
                 reason = fault.reason
                 problem = f"\n(The arguments that were given instead can't be used: {reason})"
             else:
-                return await self._changed(changed, answer, proposed.history, instead)
-        reason = "a person wanted other arguments, but gave none that can be used"
+                return await self._judge_replacement(changed, answer, proposed.history, replacement)
+        reason = "a person asked for other arguments, but gave none that can be used"
         return Refusal(reason, call.arguments)
 
-    def _instead(self, call: ReadCall, arguments: str, asked: str) -> ShownArguments:
+    def _read_replacement(self, call: ReadCall, arguments: str, asked: str) -> ShownArguments:
         """A person's arguments, to be read as the model's are."""
         given = make_call(call.name, arguments, round=0, index=0)
         if given.fault:  # whose words are for a model
-            raise Misread(f"{arguments[:200]!r} is not one JSON object")
+            raise UnusableArguments(f"{arguments[:200]!r} is not one JSON object")
         given = replace(given, id=call.id, raw_arguments="")
         return ShownArguments(self.ctx.journal, self.reader, f"{SHOWN_KEYS}{asked}", given)
 
-    async def _changed(
+    async def _judge_replacement(
         self, changed: ReadCall, answer: Answer, history: CallHistory, shown: ShownArguments
     ) -> Permit | Refusal:
         """What a person put in needs no question, but what is forbidden stays forbidden."""
@@ -172,7 +172,7 @@ class Gate(msgspec.Struct, frozen=True):
         words = f"a person changed the arguments to {changed.arguments}"
         if isinstance(decision, Deny):
             return Refusal(f"not allowed: {words}, and {decision.reason}", changed.arguments)
-        return Permit(changed, f"{words} and approved{_words(answer)}", shown)
+        return Permit(changed, f"{words} and approved{_comment(answer)}", shown)
 
     def _proposed(self, call: ReadCall, history: CallHistory) -> ProposedCall:
         arguments = msgspec.json.decode(call.arguments, type=JsonObject)
@@ -191,5 +191,5 @@ def _escape(character: str) -> str:
     return json.dumps(character)[1:-1]
 
 
-def _words(answer: Answer) -> str:
+def _comment(answer: Answer) -> str:
     return f": {answer.text}" if answer.text else ""

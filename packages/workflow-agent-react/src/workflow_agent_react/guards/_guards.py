@@ -147,11 +147,12 @@ async def judge(guard: Guard, call: ProposedCall, ctx: ThreadContext) -> Decisio
     decision = cast("object", await given if inspect.isawaitable(given) else given)
     if not isinstance(decision, Allow | Deny | Ask):
         raise GuardError(
-            guard, f"it gave {decision!r}; return Allow(), Deny(reason) or Ask(question)"
+            guard, f"it returned {decision!r}; return Allow(), Deny(reason) or Ask(question)"
         )
     if call.arguments != before:
         raise GuardError(
-            guard, f"it changed the arguments of {call.name!r}; a guard only judges, so Deny them"
+            guard,
+            f"it changed the arguments of {call.name!r}; return Deny(reason) instead",
         )
     return decision
 

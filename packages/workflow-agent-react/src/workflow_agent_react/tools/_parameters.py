@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 
 from workflow_agent_react._errors import BadArguments, ToolDefinitionError
-from workflow_agent_react._says_all import NotSaid, encode_all
+from workflow_agent_react._lossless_json import LossyEncoding, encode_lossless
 from workflow_protocol import (
     JsonObject,
     Schema,
@@ -92,16 +92,16 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         A default that JSON can't say is left out: it is the function's own, and no model's.
 
         Raises:
-            NotSaid: JSON doesn't show all of a value.
+            LossyEncoding: JSON doesn't show all of a value.
         """
         told: dict[str, msgspec.Raw] = {}
         for name, item in self.offered.items():
             try:
                 value = values.get(name, item.default)
-                told[name] = msgspec.Raw(encode_all(item.schema, value))
-            except NotSaid as error:
+                told[name] = msgspec.Raw(encode_lossless(item.schema, value))
+            except LossyEncoding as error:
                 if name in values:
-                    raise NotSaid(f"parameter {name!r}: {error}") from error
+                    raise LossyEncoding(f"parameter {name!r}: {error}") from error
         return msgspec.json.encode(told).decode()
 
     def lines(self) -> list[str]:

@@ -27,19 +27,19 @@ def must_not_steer_git(workspace: Workspace, path: str, names: Sequence[str]) ->
     """
     if any(_is_dot_git(name) for name in names):
         raise ToolError(
-            f"{path!r} belongs to git, which runs what stands there; leave it, and use git commands"
+            f"{path!r} belongs to git, which runs what its files name; use git commands instead"
         )
     root = os.path.realpath(workspace.root)
     for depth, name in enumerate(names):
-        if _makes_a_git_folder(os.path.join(root, *names[:depth]), name):
+        if _would_make_git_folder(os.path.join(root, *names[:depth]), name):
             raise ToolError(
-                f"{path!r} is in a repository without files of its own, or would make its folder "
-                "one: git would run what its config says. Choose another name or folder"
+                f"{path!r} would make its folder a bare git repository, or is in one, and git "
+                "runs what its config says; choose another name or folder"
             )
     whole = os.path.join(root, *names)
     if any(f"{whole}/".startswith(f"{file}/") for file in git_settings(root).files):
         raise ToolError(
-            f"{path!r} is named by git's configuration, so that git runs what it says; a person "
+            f"{path!r} is named by git's configuration, so git may run what it says; a person "
             "has to change it"
         )
 
@@ -50,7 +50,7 @@ def _is_dot_git(name: str) -> bool:
     return unicodedata.normalize("NFKC", seen).casefold() == ".git"
 
 
-def _makes_a_git_folder(folder: str, name: str) -> bool:
+def _would_make_git_folder(folder: str, name: str) -> bool:
     return all(
         needed.casefold() == name.casefold() or os.path.lexists(os.path.join(folder, needed))
         for needed in GIT_FOLDER

@@ -36,8 +36,8 @@ class Effort(msgspec.Struct):
     @property
     def note(self) -> str:
         """Words for the model; empty where all rules were applied."""
-        told = "not everything that .gitignore names was left out: its rules take too long"
-        return f"({told})" if self.is_spent else ""
+        note = "some rules of .gitignore were not applied, because they take too long"
+        return f"({note})" if self.is_spent else ""
 
 
 class Glob(msgspec.Struct, frozen=True):
@@ -51,9 +51,9 @@ class Glob(msgspec.Struct, frozen=True):
     """The bytes that a token of `any` doesn't fit."""
     stars: int
     """The places at which a `*` stands: any bytes but `/` leave them where they are."""
-    crossings: int
+    double_stars: int
     """The places at which `**` stands: any bytes do."""
-    skipped: int
+    optional_folders: int
     """The places of a `**/`, which may also stand for nothing."""
     end: int
     first: int
@@ -62,19 +62,19 @@ class Glob(msgspec.Struct, frozen=True):
     def match(self, path: bytes, effort: Effort) -> bool:
         """Whether all of a path fits."""
         literals, any_byte, excluded = self.literals, self.any, self.excluded
-        stars, crossings, skipped = self.stars, self.crossings, self.skipped
-        places = 1 | ((1 & skipped) << 1)
+        stars, double_stars, optional_folders = self.stars, self.double_stars, self.optional_folders
+        places = 1 | ((1 & optional_folders) << 1)
         steps = 0
         for byte in path:
             steps += 1
             if byte == _SLASH:
                 moved = (places & literals.get(byte, 0)) << 1
-                stay = places & crossings
+                stay = places & double_stars
             else:
                 fits = literals.get(byte, 0) | (any_byte & ~excluded.get(byte, 0))
                 moved = (places & fits) << 1
-                stay = places & (stars | crossings)
-            places = moved | ((moved & skipped) << 1) | stay
+                stay = places & (stars | double_stars)
+            places = moved | ((moved & optional_folders) << 1) | stay
             if not places:
                 break
         effort.steps -= steps
@@ -85,7 +85,7 @@ def compile_glob(pattern: bytes, effort: Effort) -> Glob | None:
     """A pattern of gitignore(5) without `!` and the first and last `/`; `None` if no path fits."""
     literals: dict[int, int] = {}
     excluded: dict[int, int] = {}
-    any_byte = stars = crossings = skipped = 0
+    any_byte = stars = double_stars = optional_folders = 0
     bit, first = 1, -1
     for kind, given in _tokens(pattern):
         effort.steps -= len(given)
@@ -94,16 +94,16 @@ def compile_glob(pattern: bytes, effort: Effort) -> Glob | None:
                 stars |= bit
                 continue
             case "**":
-                crossings |= bit
+                double_stars |= bit
                 continue
             case "**/":
-                crossings |= bit
-                skipped |= bit
+                double_stars |= bit
+                optional_folders |= bit
                 literals[_SLASH] = literals.get(_SLASH, 0) | bit
             case "set":
                 for byte in given:
                     literals[byte] = literals.get(byte, 0) | bit
-                if len(given) == bit == 1 and not stars | crossings:
+                if len(given) == bit == 1 and not stars | double_stars:
                     first = given[0]
             case "other":
                 any_byte |= bit
@@ -114,7 +114,7 @@ def compile_glob(pattern: bytes, effort: Effort) -> Glob | None:
         bit <<= 1
         if bit >> MAX_PATH_BYTES > 1:
             return None
-    return Glob(literals, any_byte, excluded, stars, crossings, skipped, bit, first)
+    return Glob(literals, any_byte, excluded, stars, double_stars, optional_folders, bit, first)
 
 
 _PIECES = re.compile(
@@ -162,7 +162,7 @@ def _tokens(pattern: bytes) -> Iterator[tuple[_Kind, bytes]]:
             case "one":
                 yield "other", b"/"
             case "set":
-                kind, given, at = _set(rest, at)
+                kind, given, at = _bracket_set(rest, at)
                 yield kind, given
             case "broken":
                 yield "broken", b""
@@ -170,7 +170,7 @@ def _tokens(pattern: bytes) -> Iterator[tuple[_Kind, bytes]]:
                 yield "set", piece["escaped"] or piece["byte"]
 
 
-def _set(pattern: bytes, at: int) -> tuple[_Kind, bytes, int]:
+def _bracket_set(pattern: bytes, at: int) -> tuple[_Kind, bytes, int]:
     """A `[…]` whose `[` has been read: its token, and where it ends."""
     negated = pattern[at : at + 1] in {b"!", b"^"} and at < len(pattern)
     at += negated
@@ -267,9 +267,9 @@ class Rules(msgspec.Struct, frozen=True):
         if effort.is_spent:
             return None
         name = path[path.rfind(b"/") + 1 :]
-        best = self._looked_up(name, path, b"")
+        best = self._last_exact_rule(name, path, b"")
         if folder:
-            best = max(best, self._looked_up(name, path, b"/"))
+            best = max(best, self._last_exact_rule(name, path, b"/"))
         for rule in self.globs:
             if rule.number < best or effort.is_spent:
                 break
@@ -281,7 +281,7 @@ class Rules(msgspec.Struct, frozen=True):
                 best = rule.number
         return None if best < 0 else best not in self.negated
 
-    def _looked_up(self, name: bytes, path: bytes, mark: bytes) -> int:
+    def _last_exact_rule(self, name: bytes, path: bytes, mark: bytes) -> int:
         best = max(self.names.get(name + mark, -1), self.paths.get(path + mark, -1))
         for length in self.lengths:
             if length <= len(name):

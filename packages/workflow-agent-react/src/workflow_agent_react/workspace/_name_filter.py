@@ -28,7 +28,7 @@ def name_filter(glob: str) -> Callable[[str], bool]:
     effort = Effort(sys.maxsize)  # it is one pattern, and the search has its own limit
     rules = Rules.of("\n".join(lines).encode(), effort)
 
-    def wanted(path: str) -> bool:
+    def matches(path: str) -> bool:
         """Whether it is named, or a folder that it is in."""
         whole = os.fsencode(path)
         ends = (index for index, byte in enumerate(whole) if byte == _SLASH)
@@ -36,7 +36,7 @@ def name_filter(glob: str) -> Callable[[str], bool]:
             rules.decide(whole, folder=False, effort=effort)
         )
 
-    return wanted
+    return matches
 
 
 def _alternatives(glob: str) -> list[str]:
@@ -44,7 +44,7 @@ def _alternatives(glob: str) -> list[str]:
     if len(glob) > _MAX_CHARS:
         raise ToolError(f"the glob is longer than {_MAX_CHARS} characters; use '*.py' or the like")
     if any(sign in glob for sign in "\n\0") or glob != glob.encode(errors="replace").decode():
-        raise ToolError("the glob has a character that no name of a file should have")
+        raise ToolError("the glob has a character that a file name can't have")
     done: list[str] = []
     pending = [glob]
     while pending:

@@ -14,13 +14,13 @@ from workflow_agent_react.workspace._workspace import Workspace
 
 _MAX_IGNORE_BYTES = 64 * 1024
 _MAX_DEPTH = 64
-_CHECKED_EACH = 256
+_CHECK_EVERY = 256
 
 Kind = Literal["file", "folder", "link", "other"]
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """Something in a folder. Links are told as links and never followed."""
+    """Something in a folder. Links are listed as links and never followed."""
 
     path: str
     """Relative to the workspace, with `/`."""
@@ -76,14 +76,14 @@ def scan(
         with os.scandir(fd) as items:
             for item in items:
                 found.append((item.name, _kind(item)))
-                if check is not None and len(found) % _CHECKED_EACH == 0:
+                if check is not None and len(found) % _CHECK_EVERY == 0:
                     check()
     finally:
         os.close(fd)
     prefix = "" if folder == "." else f"{folder}/"
     entries: list[Entry] = []
     for number, (name, kind) in enumerate(sorted(found)):
-        if check is not None and number % _CHECKED_EACH == 0:
+        if check is not None and number % _CHECK_EVERY == 0:
             check()
         entry = Entry(prefix + name, kind)
         if name != ".git" and not rules.ignore(entry.path, kind == "folder"):

@@ -1,4 +1,4 @@
-"""Whether JSON says all of a value, so that who judges the JSON judges the value.
+"""JSON without loss: it shows all of a value, so that who judges the JSON judges the value.
 
 An encoder may hide things: `SecretStr` is stars, `exclude=True` leaves a field out, NaN becomes
 null, a custom serializer may write anything.
@@ -21,74 +21,78 @@ from workflow_protocol import Schema, schema_of
 T = TypeVar("T")
 
 
-class NotSaid(ValueError):
-    """JSON can't say all of a value. The message says which type it has."""
+class LossyEncoding(ValueError):
+    """JSON can't show all of a value. The message names its type."""
 
 
-def encode_all(schema: Schema[T], value: T) -> bytes:
-    """A validated value as JSON that says all of it.
+def encode_lossless(schema: Schema[T], value: T) -> bytes:
+    """A validated value as JSON that shows all of it.
 
     The value is not validated again where that can be avoided: a validator may give another value
     the second time.
 
     Raises:
-        NotSaid: it has a part that JSON doesn't show.
+        LossyEncoding: it has a part that JSON doesn't show.
     """
-    for encode in (schema.encode, _encode_as_it_is):  # a validator may give another type
+    for encode in (schema.encode, _encode_by_own_type):  # a validator may give another type
         try:
             data = encode(value)
-            if says_all(value, msgspec.json.decode(data)) or schema.validate_json(data) == value:
+            if is_lossless(value, msgspec.json.decode(data)) or schema.validate_json(data) == value:
                 return data
-        # What a type's own encoder, validator or `==` raises: then it can't be said.
+        # What a type's own encoder, validator or `==` raises: then JSON is not enough.
         except Exception:  # noqa: BLE001 - a type's own methods may raise anything
             continue
-    raise NotSaid(f"JSON doesn't show all of a {type(value).__name__}")
+    raise LossyEncoding(f"JSON doesn't show all of a {type(value).__name__}")
 
 
-def _encode_as_it_is(value: object) -> bytes:
+def _encode_by_own_type(value: object) -> bytes:
     return schema_of(type(value)).encode(value)
 
 
-def says_all(value: object, told: object) -> bool:
+def is_lossless(value: object, decoded: object) -> bool:
     """Whether decoded JSON shows all of a value: each field, item and number."""
     match value:
         case None | bool():
-            return told is value
+            return decoded is value
         case Enum():
-            return says_all(value.value, told)
+            return is_lossless(value.value, decoded)
         case int() | str():
-            return type(told) in {int, str} and told == value
+            return type(decoded) in {int, str} and decoded == value
         case float():
-            return type(told) is float and told == value and math.isfinite(value)
+            return type(decoded) is float and decoded == value and math.isfinite(value)
         case Mapping():
-            return _shows_mapping(cast("Mapping[object, object]", value), told)
+            return _mapping_matches(cast("Mapping[object, object]", value), decoded)
         case list() | tuple() | set() | frozenset() | deque():
-            return _shows_items(list(cast("Sequence[object]", value)), told)
+            return _items_match(list(cast("Sequence[object]", value)), decoded)
         case _:
             fields = _fields_of(value)
-            return _is_said_by_type(value, told) if fields is None else _shows(fields, told)
+            if fields is None:
+                return _reads_back_equal(value, decoded)
+            return _fields_match(fields, decoded)
 
 
-def _shows_items(items: Sequence[object], told: object) -> bool:
-    if not isinstance(told, list):
+def _items_match(items: Sequence[object], decoded: object) -> bool:
+    if not isinstance(decoded, list):
         return False
-    said = cast("list[object]", told)
-    return len(said) == len(items) and all(map(says_all, items, said))
+    items_read = cast("list[object]", decoded)
+    return len(items_read) == len(items) and all(map(is_lossless, items, items_read))
 
 
-def _shows_mapping(value: Mapping[object, object], told: object) -> bool:
-    if not isinstance(told, dict) or not all(type(key) in {str, int} for key in value):
+def _mapping_matches(value: Mapping[object, object], decoded: object) -> bool:
+    if not isinstance(decoded, dict) or not all(type(key) in {str, int} for key in value):
         return False
-    said = cast("dict[str, object]", told)
+    fields_read = cast("dict[str, object]", decoded)
     fields = ((str(key), each) for key, each in value.items())
-    return len(value) == len(said) and _shows(fields, said)
+    return len(value) == len(fields_read) and _fields_match(fields, fields_read)
 
 
-def _shows(fields: Iterator[tuple[str, object]], told: object) -> bool:
-    if not isinstance(told, dict):
+def _fields_match(fields: Iterator[tuple[str, object]], decoded: object) -> bool:
+    if not isinstance(decoded, dict):
         return False
-    said = cast("dict[str, object]", told)
-    return all(name in said and says_all(each, said[name]) for name, each in fields)
+    fields_read = cast("dict[str, object]", decoded)
+    return all(
+        name in fields_read and is_lossless(each, fields_read[name]) for name, each in fields
+    )
 
 
 def _fields_of(value: object) -> Iterator[tuple[str, object]] | None:
@@ -123,9 +127,9 @@ def _model_fields(value: object) -> Iterator[tuple[str, object]] | None:
     return found()
 
 
-def _is_said_by_type(value: object, told: object) -> bool:
+def _reads_back_equal(value: object, decoded: object) -> bool:
     """Whether the value's own type, without what was annotated, reads the same value off it."""
     try:
-        return schema_of(type(value)).validate_json(msgspec.json.encode(told)) == value
+        return schema_of(type(value)).validate_json(msgspec.json.encode(decoded)) == value
     except Exception:  # noqa: BLE001 - whatever the type raises, it doesn't read it
         return False
