@@ -65,6 +65,29 @@ async def test_a_misfit_is_told_once_and_can_be_repaired(first: bytes, words: st
     assert words in llm.requests[1]["messages"][-1]["content"]
 
 
+class Query(BaseModel):
+    limit: int | None = 20
+    must: int | None
+
+
+@pytest.mark.parametrize(("strict", "limit"), [(False, None), (True, 20)])
+async def test_null_for_an_optional_key_is_absent_where_the_schema_went_out_strict(
+    strict: bool, limit: int | None
+) -> None:
+    profile = Profile(strict_schemas=strict)
+    for text in ('{"limit": null, "must": null}', '{"value": {"limit": null, "must": null}}'):
+        schema = Query if "value" not in text else Query | None
+        llm = ScriptedLlm([say(text)], profile)
+
+        assert await run(llm, schema) == Query(limit=limit, must=None)
+
+
+async def test_a_reply_whose_nested_values_are_strings_of_json_is_understood() -> None:
+    llm = ScriptedLlm([say('{"value": "[{\\"answer\\": 1, \\"note\\": \\"[]\\"}]"}')])
+
+    assert await run(llm, list[Answer]) == [Answer(answer=1, note="[]")]
+
+
 async def test_a_second_misfit_is_a_typed_error_with_the_conversation() -> None:
     with pytest.raises(MaxRoundsExceeded, match="nor did its second try") as error:
         await run(ScriptedLlm([say("no"), say("still no")]))

@@ -1,5 +1,6 @@
 """Roles of every kind of schema, and tools of any JSON Schema, on every kind of endpoint."""
 
+import decimal
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,9 +8,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import pydantic
 import pytest
 
-from workflow_agent_react import ReactAdapterConfig, create_react_adapter
+from workflow_agent_react import (
+    Allow,
+    Decision,
+    ProposedCall,
+    ReactAdapterConfig,
+    Toolset,
+    create_react_adapter,
+    tool,
+)
 from workflow_protocol import DirectJournal, Effect, StartStep, ThreadContext, ThreadId
 from workflow_reactor import Profile, ToolCall, ToolDefinition
 from workflow_reactor.testing import Reply, ScriptedLlm, call, function, say, turn
@@ -111,7 +121,7 @@ async def test_an_injected_tool_s_arguments_are_checked_before_it_runs(profile: 
     config = ReactAdapterConfig(llm=llm, tools=[tool], tool_handler=handler)
 
     assert await create_react_adapter(config)("Work.", int)(context()) == 1
-    assert ran == ['{"path":"a"}']
+    assert [json.loads(each) for each in ran] == [{"path": "a"}]
     told = llm.requests[1]["messages"][-1]["content"]
     for line in (
         "$.path: expected at least 1 characters",
@@ -119,3 +129,142 @@ async def test_an_injected_tool_s_arguments_are_checked_before_it_runs(profile: 
         """$.where: expected "here" or "there", got a string ('nowhere')""",
     ):
         assert line in told.splitlines() or f"{line};" in told
+
+
+class Search(pydantic.BaseModel):
+    limit: int | None = 20
+    must: int | None
+    below: list["Search"] = []
+    price: decimal.Decimal | None = None
+
+
+SEARCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "limit": {"type": ["integer", "null"]},
+        "must": {"type": ["integer", "null"]},
+        "below": {"type": "array", "items": {"$ref": "#/$defs/S"}},
+    },
+    "required": ["must", "below"],
+    "additionalProperties": False,
+    "$defs": {
+        "S": {
+            "type": "object",
+            "properties": {"limit": {"type": ["integer", "null"]}},
+            "additionalProperties": False,
+        }
+    },
+}
+
+
+def _asks_never(call: ProposedCall, ctx: ThreadContext) -> Decision:
+    del call, ctx
+    return Allow()
+
+
+@pytest.mark.parametrize("guarded", [False, True], ids=["free", "guarded"])
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
+async def test_null_for_an_optional_key_is_absent_where_the_schema_went_out_strict(
+    profile: Profile, guarded: bool
+) -> None:
+    found: list[object] = []
+
+    @tool(effect=Effect.READ)
+    def search(what: Search, limit: int | None = 20) -> None:
+        found.append((what, limit))
+
+    async def handler(call: ToolCall, ctx: ThreadContext) -> str:
+        del ctx
+        found.append(json.loads(call.arguments))
+        return "found"
+
+    find = ToolDefinition(name="find", description="", parameters=SEARCH, effect=Effect.READ)
+    toolset = Toolset.combine(search, Toolset((find,), handler))
+    price = "12345678901234567.89"
+    what = {"limit": None, "must": None, "below": [{"limit": None, "must": 1}], "price": price}
+    write = turn if profile.dialect == "json" else call
+    replies: list[Reply] = [
+        write("search", what=what, limit=None),
+        write("find", must=None, limit=None, below=[{"limit": None}]),
+        write("resolve", **what),
+    ]
+    config = ReactAdapterConfig(
+        llm=ScriptedLlm(replies, profile),
+        toolset=toolset,
+        guards=[_asks_never] if guarded else [],
+    )
+
+    value = await create_react_adapter(config)("Work.", Search)(context())
+
+    strict = profile.strict_schemas
+    expected = Search.model_validate(
+        {"must": None, "below": [{"must": 1}], "price": price}
+        if strict
+        else {**what, "below": [{"limit": None, "must": 1}]}
+    )
+    assert value == expected
+    assert found == [
+        (expected, 20 if strict else None),
+        {"must": None, "below": [{}]}
+        if strict
+        else {"must": None, "limit": None, "below": [{"limit": None}]},
+    ]
+
+
+@pytest.mark.parametrize("guarded", [False, True], ids=["free", "guarded"])
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
+async def test_what_was_written_as_a_string_of_json_runs_and_is_judged_as_it_is_meant(
+    profile: Profile, guarded: bool
+) -> None:
+    ran: list[object] = []
+    judged: list[object] = []
+
+    @tool(effect=Effect.READ)
+    def search(what: Search) -> None:
+        ran.append(what)
+
+    async def handler(call: ToolCall, ctx: ThreadContext) -> str:
+        del ctx
+        ran.append(call.arguments)
+        return "found"
+
+    def look(call: ProposedCall, ctx: ThreadContext) -> Decision:
+        del ctx
+        judged.append(call.arguments.get("below", call.arguments.get("what")))
+        return Allow()
+
+    parameters = {
+        "type": "object",
+        "properties": {"below": {"type": "array", "items": {"type": "number"}}},
+        "required": ["below"],
+        "additionalProperties": False,
+    }
+    find = ToolDefinition(name="find", description="", parameters=parameters, effect=Effect.READ)
+    below = json.dumps([{"must": 1, "below": "[]"}])
+    write = turn if profile.dialect == "json" else call
+    config = ReactAdapterConfig(
+        llm=ScriptedLlm(
+            [
+                write("search", what=json.dumps({"must": 2, "below": below})),
+                write("find", below="[1.10, 12345678901234567.89]"),
+                write("resolve", must=3, below=below),
+            ],
+            profile,
+        ),
+        toolset=Toolset.combine(search, Toolset((find,), handler)),
+        guards=[look] if guarded else [],
+    )
+
+    value = await create_react_adapter(config)("Work.", Search)(context())
+
+    inner: list[dict[str, Any]] = [{"must": 1, "below": []}]
+    assert value == Search.model_validate({"must": 3, "below": inner})
+    assert ran[0] == Search.model_validate({"must": 2, "below": inner})
+    assert str(ran[1]).replace(" ", "") == '{"below":[1.10,12345678901234567.89]}'
+    if guarded:
+        what, numbers, result = judged
+        assert isinstance(what, dict)
+        assert what["below"][0]["must"] == 1
+        assert numbers == [1.1, 12345678901234567.89]
+        assert isinstance(result, list)
+        assert result[0]["must"] == 1

@@ -17,6 +17,7 @@ from workflow_reactor import (
     RequestOptions,
     ResultSchema,
     ask_model,
+    asks_strictly,
     create_llm_fn,
     open_llm,
     response_format,
@@ -57,6 +58,7 @@ def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
 
 async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultSchema[T]) -> T:
     options = RequestOptions(response_format=response_format(result.json_schema, llm.profile))
+    strict = asks_strictly(options.response_format)
     messages = Conversation([system(_with_schema(prompt, result)), user(build_thread_input(ctx))])
     problem = ""
     for round in range(_MAX_ROUNDS):
@@ -65,7 +67,7 @@ async def _converse(ctx: ThreadContext, llm: LlmFn, prompt: str, result: ResultS
         )
         messages.append(reply.message)
         try:
-            resolved = result.read_text(reply.text)
+            resolved = result.read_text(reply.text, strict=strict)
         except SchemaMismatch as misfit:
             problem = f"it {reply.broke_off}; {misfit}" if reply.broke_off else str(misfit)
         else:

@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react._exact_json import decode_exactly
 from workflow_agent_react._lossless_json import LossyEncoding, encode_lossless
-from workflow_protocol import JsonObject, SchemaMismatch, WorkflowError
+from workflow_protocol import SchemaMismatch, WorkflowError
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
 
 
@@ -101,8 +102,9 @@ class CallReader(msgspec.Struct, frozen=True):
         Raises:
             UnusableArguments: none of them gives that value.
         """
-        others = (replace(call, arguments=each, fault="") for each in (*alternatives, arguments))
-        for written in (call, *others):
+        others = [replace(call, arguments=each, fault="") for each in alternatives]
+        judged = replace(call, arguments=arguments, fault="", strict=False)
+        for written in (call, *others, judged):
             try:
                 read = self.read(written)
             except UnusableArguments:
@@ -126,8 +128,11 @@ def error_words(error: BaseException) -> str:
 
 
 def normal(arguments: str) -> str:
-    """Arguments as guards see them and any reader does: without spacing and with no key twice."""
-    return msgspec.json.encode(msgspec.json.decode(arguments, type=JsonObject)).decode()
+    """Arguments as guards see them and any reader does: without spacing and with no key twice.
+
+    Numbers stay as they were written.
+    """
+    return msgspec.json.encode(decode_exactly(arguments)).decode()
 
 
 def _read(tool: ToolDefinition, call: ToolCall) -> ReadCall:

@@ -1,39 +1,53 @@
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_agent_react._errors import BadArguments
-from workflow_agent_react.tools._parameters import parameters_of, plain_schema
+from workflow_agent_react.tools._parameters import parameters_of, untitled
 
 
 def function(path: str, count: int = 1, names: tuple[str, ...] = ()) -> None: ...
 
 
-def test_titles_and_references_are_resolved_and_names_of_fields_are_kept() -> None:
+def test_titles_go_and_names_of_fields_are_kept() -> None:
     schema = {
-        "$ref": "#/$defs/A",
         "title": "gone",
-        "$defs": {
-            "A": {"title": "A", "properties": {"title": {"title": "Title", "type": "string"},
-                                               "b": {"anyOf": [{"$ref": "#/$defs/B"}, {}]}}},
-            "B": {"title": "B", "enum": ["title"], "default": {"title": "of a book"}},
-        },
-    }  # fmt: skip
+        "properties": {"title": {"title": "Title", "type": "string"}, "b": {"$ref": "#/$defs/B"}},
+        "$defs": {"B": {"title": "B", "enum": ["title"], "default": {"title": "of a book"}}},
+    }
 
-    assert plain_schema(schema) == {
-        "properties": {
-            "title": {"type": "string"},
-            "b": {"anyOf": [{"enum": ["title"], "default": {"title": "of a book"}}, {}]},
-        }
+    assert untitled(schema) == {
+        "properties": {"title": {"type": "string"}, "b": {"$ref": "#/$defs/B"}},
+        "$defs": {"B": {"enum": ["title"], "default": {"title": "of a book"}}},
     }
 
 
-def test_a_schema_that_contains_itself_is_refused() -> None:
-    schema = {"$ref": "#/$defs/A", "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}}
+def test_definitions_are_shared_and_get_a_number_where_two_have_the_same_name() -> None:
+    def first() -> type[msgspec.Struct]:
+        class Leaf(msgspec.Struct):
+            a: int
 
-    with pytest.raises(RecursionError, match="#/\\$defs/A"):
-        plain_schema(schema)
+        return Leaf
+
+    def second() -> type[msgspec.Struct]:
+        class Leaf(msgspec.Struct):
+            b: int
+
+        return Leaf
+
+    one, other = first(), second()
+
+    def take(x: object, y: object, z: object) -> None: ...
+
+    take.__annotations__ = {"x": list[one], "y": list[other], "z": dict[str, one]}
+
+    schema = parameters_of(take, {}).json_schema
+
+    assert schema["properties"]["x"]["items"] == {"$ref": "#/$defs/Leaf"}
+    assert schema["properties"]["y"]["items"] == {"$ref": "#/$defs/Leaf_2"}
+    assert schema["properties"]["z"]["additionalProperties"] == {"$ref": "#/$defs/Leaf"}
+    assert list(schema["$defs"]["Leaf"]["properties"]) == ["a"]
+    assert list(schema["$defs"]["Leaf_2"]["properties"]) == ["b"]
 
 
 JSON = st.recursive(

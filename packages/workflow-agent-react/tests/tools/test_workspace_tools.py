@@ -16,7 +16,7 @@ from workflow_agent_react import ToolError, Toolset, workspace_tools
 from workflow_agent_react._errors import OutsideWorkspace, SandboxUnavailable
 from workflow_agent_react.shell._sandbox import sandbox_fault
 from workflow_protocol import Effect, StartStep, ThreadContext, ThreadId
-from workflow_reactor import ToolCall
+from workflow_reactor import Profile, ToolCall
 
 
 def context(workspace: Path) -> ThreadContext:
@@ -58,7 +58,7 @@ def test_tools_can_be_left_out(shell: bool, write: bool, names: list[str]) -> No
 
 def test_what_a_small_model_reads_is_short_and_plain() -> None:
     for item in workspace_tools().tools:
-        text = item.json.decode()
+        text = item.sent(Profile(refs=False)).decode()
         assert "$" not in text
         assert '"title"' not in text
         assert item.parameters["additionalProperties"] is False

@@ -62,6 +62,7 @@ from workflow_reactor.request._bodies import (
     Frame,
     Framer,
     RequestOptions,
+    asks_strictly,
     response_format,
 )
 from workflow_reactor.request._conversation import (
@@ -71,8 +72,12 @@ from workflow_reactor.request._tools import (
     ToolDefinition,
     ToolHandler,
 )
+from workflow_reactor.schemas._nested_text import (
+    unfold_json,
+)
 from workflow_reactor.schemas._walk import (
     find_schema,
+    followed,
     map_schemas,
 )
 
@@ -114,6 +119,7 @@ __all__ = [
     "ToolNameError",
     "ToolSchemaError",
     "ask_model",
+    "asks_strictly",
     "assistant",
     "base_url_fault",
     "create_extract",
@@ -121,6 +127,7 @@ __all__ = [
     "create_thread_reactor",
     "find_json",
     "find_schema",
+    "followed",
     "make_call",
     "map_schemas",
     "open_llm",
@@ -130,6 +137,7 @@ __all__ = [
     "shown_url",
     "system",
     "tool_result",
+    "unfold_json",
     "user",
     "without_keys",
 ]

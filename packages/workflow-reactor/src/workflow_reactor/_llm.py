@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from workflow_protocol import Event, Journal, Metered, ModelFailed, ModelReplied, RoundStarted
 from workflow_reactor._errors import ContentRefused, ProviderError
@@ -162,7 +165,7 @@ async def ask_model(
             used=lambda raw: read(raw).usage,
         ),
     )
-    reply = read(raw)
+    reply = _with_strict_calls(read(raw), tools, llm.profile)
     await journal.note(
         ModelReplied(
             key=key,
@@ -175,3 +178,14 @@ async def ask_model(
         )
     )
     return reply
+
+
+def _with_strict_calls(
+    reply: AssistantMessage, tools: Sequence[ToolDefinition], profile: Profile
+) -> AssistantMessage:
+    """The reply, with what it takes to read its calls: whose parameters went out strictly."""
+    strict = {tool.name for tool in tools if tool.is_strict(profile)}
+    if not strict or not reply.tool_calls:
+        return reply
+    calls = [replace(call, strict=call.name in strict) for call in reply.tool_calls]
+    return msgspec.structs.replace(reply, tool_calls=tuple(calls))

@@ -57,6 +57,8 @@ class ToolCall:
     """What is wrong with the arguments, in words for the model. Such a call is never executed."""
     raw_arguments: str = ""
     """What the model wrote, where it differs from `arguments`."""
+    strict: bool = False
+    """The schema went out in its strict form: null for an optional key means that it is absent."""
     provider_id: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
     """What else the provider put on the call, such as a signature: it goes back unchanged."""

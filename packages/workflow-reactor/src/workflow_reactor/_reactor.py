@@ -89,7 +89,8 @@ def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
                 )
                 broke_off = reply.broke_off and f"; its last reply {reply.broke_off}"
                 messages.append(reply.message)
-                if found := await turn.take_in(reply, messages, round):
+                strict = offered[-1].is_strict(llm.profile)
+                if found := await turn.take_in(reply, messages, round, strict=strict):
                     await thread.journal.note(found)
                     return found.value
         raise MaxRoundsExceeded(
@@ -110,13 +111,13 @@ class _Turn(msgspec.Struct, Generic[T], frozen=True):
     result: ResultSchema[T]
 
     async def take_in(
-        self, reply: AssistantMessage, messages: Conversation, round: int
+        self, reply: AssistantMessage, messages: Conversation, round: int, *, strict: bool
     ) -> Resolved[T] | None:
         """Run a reply's calls in their order, or read its text; add what the model is told."""
         if not reply.tool_calls:
             try:
                 if not reply.broke_off:
-                    return self.result.read_text(reply.text)
+                    return self.result.read_text(reply.text, strict=strict)
                 problem = f"Your reply {reply.broke_off}; call `resolve` with the result."
             except SchemaMismatch as misfit:
                 problem = f"Your reply is not valid; call `resolve` with the result:\n{misfit}"

@@ -13,6 +13,7 @@ from workflow_reactor._messages import ToolCall
 from workflow_reactor.reply._calls import CUT
 from workflow_reactor.reply._json_text import NotOneValue, find_json, parse_strict
 from workflow_reactor.request._tools import ToolDefinition
+from workflow_reactor.schemas._nested_text import unfold_json
 from workflow_reactor.schemas._optional_nulls import drop_optional_nulls
 
 T = TypeVar("T")
@@ -60,53 +61,69 @@ class ResultSchema(Generic[T]):
         if not call.fault:
             only_null = self._bare.get("type") == "null"
             # No arguments can then mean nothing but the one value that there is.
-            return self.read_json(
-                "null" if only_null and call.arguments == "{}" else call.arguments
-            )
+            text = "null" if only_null and call.arguments == "{}" else call.arguments
+            return self.read_json(text, strict=call.strict)
         for text in _bare_forms(call) if self.wrapped else ():
             try:
-                return self._read_bare(text)
+                return self._read_bare(text, call.strict)
             except SchemaMismatch:
                 continue
         raise SchemaMismatch([Fault("", call.fault)])
 
-    def read_text(self, text: str) -> Resolved[T]:
+    def read_text(self, text: str, *, strict: bool = False) -> Resolved[T]:
         """Find the value in a model's text and validate it.
+
+        Args:
+            strict: the schema went out in its strict form, see `ToolCall.strict`.
 
         Raises:
             SchemaMismatch: there is not exactly one JSON value, or it does not fit.
         """
         try:
-            return self.read_json(find_json(text))
+            return self.read_json(find_json(text), strict=strict)
         except NotOneValue as error:
             raise SchemaMismatch([Fault("", f"the reply is not one JSON value: {error}")]) from None
 
-    def read_json(self, text: str) -> Resolved[T]:
+    def read_json(self, text: str, *, strict: bool = False) -> Resolved[T]:
         """Validate JSON text, wrapped or (where the type is wrapped) bare.
+
+        A text that doesn't fit is read once more with strings as the JSON that they hold, where the
+        schema wants an object or an array and no string.
+
+        Args:
+            strict: the schema went out in its strict form, see `ToolCall.strict`.
 
         Raises:
             SchemaMismatch: it does not fit.
         """
         if not self.wrapped:
-            return self._read_bare(text)
+            return self._read_bare(text, strict)
         try:
-            return self._read_inner(text)
+            return self._read_inner(text, strict)
         except SchemaMismatch as misfit:
             try:
-                return self._read_bare(text)
+                return self._read_bare(text, strict)
             except SchemaMismatch:
                 raise misfit from None
 
-    def _read_bare(self, text: str) -> Resolved[T]:
-        return self._validated(drop_optional_nulls(self._bare, text).encode())
+    def _read_bare(self, text: str, strict: bool) -> Resolved[T]:
+        text = drop_optional_nulls(self._bare, text, strict=strict)
+        try:
+            return self._validated(text)
+        except SchemaMismatch:
+            unfolded = unfold_json(self._bare, text, strict=strict)
+            if unfolded is None:
+                raise
+        return self._validated(unfolded)
 
-    def _validated(self, json: bytes) -> Resolved[T]:
+    def _validated(self, text: str) -> Resolved[T]:
+        json = text.encode()
         return Resolved(value=self.schema.validate_json(json), json=json)
 
-    def _read_inner(self, text: str) -> Resolved[T]:
-        inner = _unwrap(drop_optional_nulls(self.json_schema, text))
+    def _read_inner(self, text: str, strict: bool) -> Resolved[T]:
+        inner = _unwrap(text)
         try:
-            return self._validated(inner)
+            return self._read_bare(inner, strict)
         except SchemaMismatch as misfit:
             place = f"$.{WRAP_KEY}"
             faults = [
@@ -141,11 +158,11 @@ def _wrap(inner: JsonObject) -> JsonObject:
     return outer
 
 
-def _unwrap(text: str) -> bytes:
+def _unwrap(text: str) -> str:
     try:
         wrapped = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeError):
         wrapped = {}
     if set(wrapped) != {WRAP_KEY}:
         raise SchemaMismatch([Fault("$", f"expected an object with the one key {WRAP_KEY!r}")])
-    return bytes(wrapped[WRAP_KEY])
+    return bytes(wrapped[WRAP_KEY]).decode()

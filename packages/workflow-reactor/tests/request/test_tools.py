@@ -124,7 +124,30 @@ def test_a_null_for_an_optional_parameter_is_as_if_it_weren_t_there() -> None:
     call = make_call("find", '{"path": "a", "limit": null, "maybe": null}', round=0, index=0)
     received = find().receive(call)
 
-    assert received == dataclasses.replace(call, arguments='{"path":"a","maybe":null}')
+    assert received == dataclasses.replace(call, arguments='{"path": "a", "maybe": null}')
+
+
+def test_a_null_for_an_optional_parameter_that_went_out_strict_is_no_value_of_it() -> None:
+    text = '{"path": "a", "limit": null, "maybe": null, "mode": "r"}'
+    call = dataclasses.replace(make_call("find", text, round=0, index=0), strict=True)
+
+    assert find().receive(call).arguments == '{"path": "a", "mode": "r"}'
+
+
+def test_objects_and_arrays_that_are_written_as_strings_are_read() -> None:
+    shape = '{"kind": "circle", "r": 1.10}'
+    written = {"path": "a", "shape": shape, "tags": '["a"]', "key": "{}"}
+    call = make_call("find", json.dumps(written), round=0, index=0)
+
+    received = find().receive(call)
+
+    assert received.fault == ""
+    assert received.arguments == f'{{"path": "a", "shape": {shape}, "tags": ["a"], "key": "{{}}"}}'
+    assert find().receive(received) is received
+
+
+def test_what_is_wrong_in_a_string_that_is_read_is_told_by_its_place() -> None:
+    assert faults({"path": "a", "tags": "[1]"}) == ["$.tags[0]: expected a string, got 1"]
 
 
 def test_a_call_that_can_t_be_read_stays_as_it_is() -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
+from workflow_agent_react._exact_json import decode_exactly
 from workflow_agent_react.dialects._describe import tool_line
 from workflow_protocol import Effect, JsonObject
 from workflow_reactor import (
@@ -25,6 +26,7 @@ from workflow_reactor import (
     RequestOptions,
     ToolCall,
     ToolDefinition,
+    asks_strictly,
     assistant,
     find_json,
     find_schema,
@@ -158,6 +160,7 @@ class JsonDialect:
         self._seen: dict[tuple[str, str], str] = {}
         self._repeated: set[str] = set()
         self._repeats = 0
+        self._asks_strictly = False
 
     def system_text(self, prompt: str) -> str:
         """The prompt, the tools with their parameters, and the form of a turn."""
@@ -184,13 +187,15 @@ class JsonDialect:
         if key not in self._formats:
             left = [tool for tool in self._tools if tool.name in names]
             self._formats[key] = response_format(_turn_schema(left), self._profile)
+        self._asks_strictly = asks_strictly(self._formats[key])
         return RequestOptions(response_format=self._formats[key])
 
     def read(self, reply: AssistantMessage, round: int) -> Turn:
         """The one object in the text."""
         message = text_message(reply)
         if reply.tool_calls:  # an endpoint that finds calls in text took it for one of its own
-            return Turn(message, reply.tool_calls[:1])
+            (call, *_) = reply.tool_calls
+            return Turn(message, (replace(call, strict=self._asks_strictly),))
         try:
             value = json_value(reply.text)
         except NotOneValue as error:
@@ -198,7 +203,7 @@ class JsonDialect:
         else:
             call = json_call(value, round)
             if call is not None and not (reply.broke_off and call.name == RESOLVE):
-                return Turn(message, (call,))
+                return Turn(message, (replace(call, strict=self._asks_strictly),))
             problem = "write it again" if call else 'it needs the keys "tool" and "args"'
         if reply.finish == "length":
             problem = f"it {reply.broke_off}; write a shorter one"
@@ -260,13 +265,13 @@ def resolve_with_text(text: str, round: int) -> ToolCall:
 
 
 def json_value(text: str) -> object:
-    """The one JSON value in a text.
+    """The one JSON value in a text; its fractions are raw text, to be encoded again.
 
     Raises:
         NotOneValue: there is none, or more than one.
     """
     try:
-        return msgspec.json.decode(find_json(text))
+        return decode_exactly(find_json(text))
     except (msgspec.DecodeError, RecursionError) as error:  # its limits are narrower
         raise NotOneValue(str(error)) from None
 

@@ -44,6 +44,7 @@ from workflow_reactor import (
     RequestOptions,
     ToolCall,
     ToolDefinition,
+    followed,
     make_call,
     user,
 )
@@ -192,7 +193,7 @@ def bind_arguments(action: Action, tool: ToolDefinition, faults: list[str]) -> d
     Raises:
         XmlFault: a value has no place of its own, so one would be lost.
     """
-    properties = properties_of(tool.parameters)
+    properties = _followed_properties(tool.parameters)
     given = dict(action.named)
     names = list(properties)
     positional = list(action.positional)
@@ -314,8 +315,16 @@ def _instructions(tools: Sequence[ToolDefinition], answer: str) -> str:
     )
 
 
+def _followed_properties(schema: JsonObject) -> dict[str, JsonObject]:
+    """The schemas of an object's properties, with references followed."""
+    return {
+        name: each | followed(schema, each) if "$ref" in each else each
+        for name, each in properties_of(schema).items()
+    }
+
+
 def _example_arguments(tool: ToolDefinition) -> JsonObject:
-    properties = properties_of(tool.parameters)
+    properties = _followed_properties(tool.parameters)
     return {name: _example(properties.get(name, {})) for name in required_of(tool.parameters)}
 
 

@@ -1,17 +1,20 @@
 """A function's parameters as JSON Schema, and a model's arguments as the function's.
 
 Each parameter is validated by itself, so that every fault of a call is told at once. A value of
-the wrong JSON type is read once more where it is unambiguous: small models write `"10"` for 10,
-`10.0` for 10 and a list as a string that holds one.
+the wrong JSON type is read once more where it is unambiguous: objects and arrays that are written
+as strings are read at any depth, as in all tools (`unfold_json`), and of a parameter itself `"10"`
+and `10.0` are read as 10.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import itertools
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import msgspec
 
@@ -25,7 +28,9 @@ from workflow_protocol import (
     ThreadContext,
     schema_of,
 )
-from workflow_reactor import map_schemas
+from workflow_reactor import map_schemas, unfold_json
+
+_DEFINITION = "#/$defs/"
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +39,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     schema: Schema[Any]
     json_schema: JsonObject
+    """Without titles, with the definitions that it refers to."""
     required: bool
     default: object
     """What the function gets where the model gives nothing; of no meaning where it must."""
@@ -48,19 +54,26 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json_schema(self) -> JsonObject:
-        """The JSON Schema of the arguments, without titles and references."""
+        """The JSON Schema of the arguments, without titles; definitions are at its root."""
+        definitions: JsonObject = {}
         schema: JsonObject = {
             "type": "object",
-            "properties": {item.name: item.json_schema for item in self.offered.values()},
+            "properties": {
+                item.name: _with_shared_definitions(item.json_schema, definitions)
+                for item in self.offered.values()
+            },
         }
         required = [item.name for item in self.offered.values() if item.required]
         if required:
             schema["required"] = required
         schema["additionalProperties"] = False
-        return schema
+        return {**schema, "$defs": definitions} if definitions else schema
 
-    def read(self, arguments: str) -> dict[str, Any]:
+    def read(self, arguments: str, *, strict: bool = False) -> dict[str, Any]:
         """Turn a call's arguments into keyword arguments.
+
+        Args:
+            strict: the schema went out in its strict form, see `ToolCall.strict`.
 
         Raises:
             BadArguments: with everything that is wrong and a list of the parameters.
@@ -78,7 +91,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
                     faults.append(f"missing parameter {item.name!r}")
                 continue
             try:
-                values[item.name] = _validate(item.schema, bytes(data))
+                values[item.name] = _validate(item, bytes(data).decode(), strict)
             except SchemaMismatch as misfit:
                 if item.required or bytes(data) != b"null":  # which then means the default
                     faults += [_fault_text(item.name, str(fault)) for fault in misfit.faults]
@@ -140,8 +153,8 @@ def _parameter(
 ) -> Parameter:
     try:
         schema = schema_of(type_)
-        json_schema = plain_schema(schema.json_schema())
-    except (SchemaTypeError, RecursionError) as error:
+        json_schema = untitled(schema.json_schema())
+    except SchemaTypeError as error:
         raise ToolDefinitionError(fn, f"the parameter {parameter.name!r}: {error}") from error
     required = parameter.default is inspect.Parameter.empty
     if isinstance(parameter.default, bool | int | float | str) and parameter.default != "":
@@ -157,44 +170,61 @@ def _parameter(
     )
 
 
-def plain_schema(schema: JsonObject) -> JsonObject:
-    """The same schema with its definitions in place and without titles.
+def untitled(schema: JsonObject) -> JsonObject:
+    """The same schema without titles, which say what the names say."""
+    return map_schemas({key: each for key, each in schema.items() if key != "title"}, untitled)
 
-    Raises:
-        RecursionError: a definition contains itself.
+
+def _with_shared_definitions(schema: JsonObject, definitions: JsonObject) -> JsonObject:
+    """A parameter's schema beside others, its definitions with theirs.
+
+    Args:
+        definitions: gets them. Where it has another one of the same name, the name gets a number.
     """
-    definitions = cast("JsonObject", schema.get("$defs", {}))
+    own: JsonObject = schema.get("$defs", {})
+    names = {name: name for name in own}
+    if any(definitions.get(name, each) != each for name, each in own.items()):
+        names = {name: _free_name(name, {*definitions, *own}) for name in own}
 
-    def plain(node: JsonObject, open_refs: frozenset[str] = frozenset()) -> JsonObject:
-        kept = {key: each for key, each in node.items() if key not in {"$defs", "$ref", "title"}}
+    def renamed(node: JsonObject) -> JsonObject:
+        node = map_schemas(node, renamed)
         ref = node.get("$ref")
-        if not isinstance(ref, str):
-            return map_schemas(kept, lambda below: plain(below, open_refs))
-        if ref in open_refs:
-            raise RecursionError(f"{ref!r} contains itself")
-        target = cast("JsonObject", definitions[ref.rpartition("/")[2]])
-        return plain(target | kept, open_refs | {ref})
+        if isinstance(ref, str) and ref.startswith(_DEFINITION):
+            node["$ref"] = _DEFINITION + names[ref.removeprefix(_DEFINITION)]
+        return node
 
-    return plain(schema)
+    definitions |= {names[name]: renamed(each) for name, each in own.items()}
+    return renamed({key: each for key, each in schema.items() if key != "$defs"})
 
 
-def _validate(schema: Schema[Any], data: bytes) -> Any:
+def _free_name(wanted: str, taken: Collection[str]) -> str:
+    numbered = (f"{wanted}_{number}" for number in itertools.count(2))
+    return next(name for name in numbered if name not in taken)
+
+
+def _validate(item: Parameter, text: str, strict: bool) -> Any:
     try:
-        return schema.validate_json(data)
+        return item.schema.validate_json(text)
     except SchemaMismatch as misfit:
-        for guess in _other_readings(data):
-            try:
-                return schema.validate_json(guess)
-            except SchemaMismatch:
-                continue
-        raise misfit from None
+        fault = misfit
+    unfolded = unfold_json(item.json_schema, text, strict=strict)
+    if unfolded is not None:
+        return item.schema.validate_json(unfolded)
+    other = _other_reading(text)
+    if other is not None:
+        with contextlib.suppress(SchemaMismatch):
+            return item.schema.validate_json(other)
+    raise fault
 
 
-def _other_readings(data: bytes) -> Iterable[bytes | str]:
-    if re.fullmatch(rb"-?\d+\.0+", data):
-        yield data.partition(b".")[0]
-    if data.startswith(b'"'):
-        yield msgspec.json.decode(data, type=str)
+def _other_reading(text: str) -> str | None:
+    """What a scalar may mean: `10` for `10.0` or `"10"`."""
+    if re.fullmatch(r"-?\d+\.0+", text):
+        return text.partition(".")[0]
+    if not text.startswith('"'):
+        return None
+    string = msgspec.json.decode(text, type=str)
+    return None if string.lstrip().startswith(("{", "[")) else string
 
 
 def _fault_text(name: str, fault: str) -> str:

@@ -115,7 +115,7 @@ class _Function(msgspec.Struct, frozen=True):
         if isinstance(call, ReadCall) and call.is_read:
             arguments = dict(cast("Mapping[str, Any]", call.value))
         else:
-            arguments = self.parameters.read(call.arguments)
+            arguments = self.parameters.read(call.arguments, strict=call.strict)
         if self.parameters.context_name is not None:
             arguments[self.parameters.context_name] = ctx
         if inspect.iscoroutinefunction(self.fn):
@@ -130,7 +130,7 @@ class _Function(msgspec.Struct, frozen=True):
 
     def read(self, call: ToolCall) -> ToolCall:
         """Read the arguments ahead: see `ToolDefinition.reader`."""
-        values = self.parameters.read(call.arguments)
+        values = self.parameters.read(call.arguments, strict=call.strict)
         return ReadCall.of(call, values, self.parameters.encode(values))
 
 

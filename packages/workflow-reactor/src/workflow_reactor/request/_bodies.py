@@ -126,3 +126,8 @@ def response_format(schema: JsonObject, profile: Profile) -> JsonObject | None:
             return {"type": "json_object"}
         case "none":
             return None
+
+
+def asks_strictly(asked: JsonObject | None) -> bool:
+    """Whether a `response_format` holds the reply to the strict form of its schema."""
+    return bool(asked and asked.get("json_schema", {}).get("strict"))

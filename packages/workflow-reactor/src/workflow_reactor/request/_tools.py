@@ -17,6 +17,7 @@ from workflow_reactor._provider import Profile
 from workflow_reactor.request._tool_schema import schema_to_send
 from workflow_reactor.schemas._bounds import BadJsonSchema, refuse_unbounded
 from workflow_reactor.schemas._check import Check, compile_check
+from workflow_reactor.schemas._nested_text import unfold_json
 from workflow_reactor.schemas._optional_nulls import drop_optional_nulls
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -70,6 +71,13 @@ class ToolDefinition:
 
     def sent(self, profile: Profile) -> bytes:
         """The tool as a request carries it to an endpoint of this kind, encoded once."""
+        return self._as_sent(profile)[0]
+
+    def is_strict(self, profile: Profile) -> bool:
+        """Whether an endpoint of this kind gets the parameters in their strict form."""
+        return profile.strict_schemas and self._as_sent(profile)[1]
+
+    def _as_sent(self, profile: Profile) -> tuple[bytes, bool]:
         kind = profile.strict_schemas, profile.refs
         if kind not in self._sent:
             schema, strict, _ = schema_to_send(self.parameters, profile)
@@ -80,18 +88,19 @@ class ToolDefinition:
             }
             if strict:
                 function["strict"] = True
-            self._sent[kind] = _encode({"type": "function", "function": function})
+            self._sent[kind] = _encode({"type": "function", "function": function}), strict
         return self._sent[kind]
 
     def receive(self, call: ToolCall) -> ToolCall:
         """A call of this tool as its handler gets it: without nulls for absent keys, and checked.
 
-        Where the arguments don't fit the parameters, the call's `fault` has a line for each
-        misfit; such a call is never executed.
+        Arguments that don't fit are read once more with strings as the JSON that they hold, where
+        the parameters want an object or an array and no string. If that doesn't fit either, the
+        call's `fault` has a line for each misfit; such a call is never executed.
         """
         if call.fault:
             return call
-        arguments = drop_optional_nulls(self.parameters, call.arguments)
+        arguments = drop_optional_nulls(self.parameters, call.arguments, strict=call.strict)
         if arguments is not call.arguments:
             call = replace(call, arguments=arguments)
         if self.validated:
@@ -109,12 +118,19 @@ class ToolDefinition:
     def _checked(self, call: ToolCall) -> ToolCall:
         try:
             faults = self._check(msgspec.json.decode(call.arguments))
+            if not faults:
+                return call
+            unfolded = unfold_json(self.parameters, call.arguments, strict=call.strict)
+            if unfolded is not None:
+                faults = self._check(msgspec.json.decode(unfolded))
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return replace(call, fault=f"the arguments are not one JSON object: {error}")
-        return replace(call, fault=_words(faults)) if faults else call
+        if unfolded is not None and not faults:
+            return replace(call, arguments=unfolded)
+        return replace(call, fault=_words(faults))
 
     @cached_property
-    def _sent(self) -> dict[tuple[bool, bool], bytes]:
+    def _sent(self) -> dict[tuple[bool, bool], tuple[bytes, bool]]:
         return {}
 
     @cached_property

@@ -1,8 +1,8 @@
 """The way back from strict mode: a null that stands for a key that isn't there.
 
-In strict mode a model must write every key, and null for one that it would leave out. Where the
-schema itself doesn't take null, such a key is dropped before anybody validates the value. That is
-done for lax endpoints too: models write `"limit": null` unasked.
+In strict mode a model must write every key, and null for one that it would leave out: such a key
+is dropped before anybody validates the value. Where the schema went out as it is, models write
+`"limit": null` all the same; there a null is dropped only where the schema doesn't take it.
 
 Which member of a union a value belongs to decides what is dropped. What can be seen at a glance
 (types, constants, required keys) comes first, and no value is fitted to the same schema twice: so
@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from workflow_protocol import JsonObject
+from workflow_reactor.schemas._edit_json import Edits, decode_value, edit_json
 from workflow_reactor.schemas._walk import (
     all_of,
     constants,
@@ -35,18 +36,22 @@ Look = Literal["outside", "as it is", "without nulls"]
 whole of it; the whole of it once the nulls that stand for absent keys are dropped."""
 
 
-def drop_optional_nulls(schema: JsonObject, text: str) -> str:
-    """The JSON text without the nulls that stand for absent keys.
+def drop_optional_nulls(schema: JsonObject, text: str, *, strict: bool = False) -> str:
+    """The JSON text without the nulls that stand for absent keys; all else is kept as it is.
 
     A text without such nulls comes back as it is, and so does one that isn't JSON.
+
+    Args:
+        strict: the schema went out in its strict form. Each null of an optional key then means
+            that it is absent, also where the key may be null.
     """
     if "null" not in text:
         return text
     try:
-        value = msgspec.json.decode(text)
-        dropper = _NullDropper(schema)
+        value = decode_value(text)
+        dropper = _NullDropper(schema, strict=strict)
         dropper.look_for_nulls(schema, value)
-        return msgspec.json.encode(value).decode() if dropper.drop_found() else text
+        return edit_json(text, value, dropper.found) if dropper.found else text
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return text
 
@@ -54,18 +59,13 @@ def drop_optional_nulls(schema: JsonObject, text: str) -> str:
 class _NullDropper:
     """Finds the nulls of one value. Schemas and values are known by identity: both stay alive."""
 
-    def __init__(self, root: JsonObject) -> None:
+    def __init__(self, root: JsonObject, *, strict: bool) -> None:
         self._root = root
-        self._found: list[tuple[dict[str, Any], str]] = []
+        self._strict = strict
+        self.found: Edits = {}
         self._visited: set[tuple[int, int]] = set()
         self._fitted: dict[tuple[int, int, Look], bool] = {}
         self._nullable: dict[int, bool] = {}
-
-    def drop_found(self) -> bool:
-        """Take the nulls that were found out of the value. False where there was none."""
-        for fields, name in self._found:
-            fields.pop(name, None)  # two schemas may have found the same
-        return bool(self._found)
 
     def look_for_nulls(self, node: JsonObject, value: Any) -> None:
         """Note the nulls to drop, in this value and in all below it."""
@@ -107,7 +107,7 @@ class _NullDropper:
         fields = cast("dict[str, Any]", value)
         for name, item in fields.items():
             if item is None and self._is_absent(node, name):
-                self._found.append((fields, name))
+                self.found[id(fields), name] = None
             else:
                 yield _property_schema(node, name), item
 
@@ -116,7 +116,7 @@ class _NullDropper:
         return (
             name in properties_of(node)
             and name not in required_of(node)
-            and not self._takes_null(_property_schema(node, name))
+            and (self._strict or not self._takes_null(_property_schema(node, name)))
         )
 
     def _takes_null(self, node: JsonObject) -> bool:
