@@ -30,7 +30,9 @@ _ONE = frozenset(
 )
 _MANY = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _ANYTHING: JsonObject = {}
-_NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+_NAMED = frozenset(
+    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
 
 
 _MAX_INDEX_DIGITS = 9
