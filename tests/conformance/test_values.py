@@ -6,9 +6,14 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import os
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, Optional
 
+import anyio
 import msgspec
 import pydantic
 import pytest
@@ -19,9 +24,9 @@ from typing_extensions import TypedDict
 
 from workflow_agent_llm import create_llm_adapter
 from workflow_agent_react import ReactAdapterConfig, create_react_adapter
-from workflow_cas import MemoryStore
-from workflow_execute import Engine, create_workflow
-from workflow_execute.testing import adapter_of
+from workflow_cas import MemoryStore, open_store
+from workflow_execute import Engine, create_workflow, workflow_adapter
+from workflow_execute.testing import adapter_of, in_turn
 from workflow_protocol import (
     END,
     START,
@@ -29,6 +34,7 @@ from workflow_protocol import (
     AdapterFn,
     RoleDefinition,
     ThreadContext,
+    ThreadId,
     Transition,
     WorkflowDefinition,
     schema_of,
@@ -267,7 +273,100 @@ class Ticket(pydantic.BaseModel):
     amount: int = 1
 
 
-async def test_a_default_that_is_made_anew_each_time_is_made_once() -> None:
-    seen = await all_readers(create_llm_adapter(ScriptedLlm([say("{}")])), Ticket)
+@dataclasses.dataclass
+class DataTicket:
+    id: uuid.UUID = dataclasses.field(default_factory=uuid.uuid4)
+
+
+class StructTicket(msgspec.Struct):
+    id: uuid.UUID = msgspec.field(default_factory=uuid.uuid4)
+
+
+class FilledTicket(pydantic.BaseModel):
+    id: uuid.UUID | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _fill(self) -> FilledTicket:
+        self.id = self.id or uuid.uuid4()
+        return self
+
+
+TICKETS = [Ticket, DataTicket, StructTicket, FilledTicket]
+
+
+@pytest.mark.parametrize("class_", TICKETS)
+async def test_a_default_that_is_made_anew_each_time_is_made_once(class_: Any) -> None:
+    seen = await all_readers(create_llm_adapter(ScriptedLlm([say("{}")])), class_)
 
     assert len({each.id for each in seen}) == 1
+
+
+@pytest.mark.parametrize("class_", [Ticket, DataTicket, StructTicket])
+async def test_so_is_one_of_a_role_of_code(class_: Any) -> None:
+    async def give(ctx: ThreadContext) -> Any:
+        return [class_()]
+
+    seen = await all_readers(adapter_of(give), list[class_])
+
+    assert len({each.id for [each] in seen}) == 1
+
+
+@dataclasses.dataclass(slots=True)
+class SlottedSpan:
+    start: int = 0
+
+
+async def test_a_dataclass_with_slots_is_a_value_like_others() -> None:
+    llm = ScriptedLlm([say('{"start": 1}')])
+
+    assert await all_readers(create_llm_adapter(llm), SlottedSpan) == [SlottedSpan(1)] * 5
+
+
+class Constants(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(ser_json_inf_nan="constants")
+    x: float
+
+
+async def test_a_child_s_value_that_is_no_json_is_refused_where_it_is_given() -> None:
+    async def give(ctx: ThreadContext) -> Constants:
+        return Constants(x=float("nan"))
+
+    child = in_turn(give, schema=Constants)
+    parent = flow(workflow_adapter("child", child), Constants, [], fails=False)
+    result = await Engine(MemoryStore()).start(parent, "Go.")
+
+    assert "$.x: NaN and infinity are no JSON numbers" in str(result.error)
+
+
+class Words(pydantic.BaseModel):
+    words: set[str]
+    more: frozenset[str] = frozenset({"one", "two", "three"})
+
+
+async def replay_words(path: str, thread_id: str) -> None:
+    """Run or replay a role whose value has sets: in a process of its own."""
+    words = '{"words":["alpha","beta","gamma","delta","epsilon"]}'
+    run = flow(create_llm_adapter(ScriptedLlm([say(words)])), Words, [], fails=False)
+    async with open_store(Path(path)) as store:
+        if thread_id:
+            await Engine(store).replay(run, ThreadId(thread_id))
+        else:
+            sys.stdout.write((await Engine(store).start(run, "Go.")).thread_id)
+
+
+def test_a_set_is_the_same_in_another_process_that_orders_it_in_another_way(tmp_path: Path) -> None:
+    thread_id = ""
+    for seed in ("1", "2", "3"):
+        done = subprocess.run(
+            [sys.executable, __file__, str(tmp_path / "store.sqlite3"), thread_id],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        thread_id = thread_id or done.stdout.strip()
+
+
+if __name__ == "__main__":
+    anyio.run(replay_words, sys.argv[1], sys.argv[2])

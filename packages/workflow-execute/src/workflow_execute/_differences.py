@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from typing import NamedTuple
+from typing import NamedTuple, cast
+
+import msgspec
 
 BLOCKS = 5
 _BLOCK_BYTES = 3
@@ -85,6 +87,24 @@ def compare(recorded: bytes, now: bytes) -> Difference | None:
             high = middle - 1
     begin = max(0, low - 20)
     return Difference(low, 1, _text(now[begin:]), _text(recorded[begin:]))
+
+
+def is_same_but_for_order(one: str, other: str) -> bool:
+    """Whether two JSON texts have the same in them, lists in any order, as sets are written."""
+    try:
+        return _in_order(msgspec.json.decode(one)) == _in_order(msgspec.json.decode(other))
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def _in_order(value: object) -> str:
+    """A value in words, with its lists sorted."""
+    if isinstance(value, dict):
+        entries = cast("dict[str, object]", value).items()
+        return "{" + ",".join(f"{key!r}:{_in_order(each)}" for key, each in entries) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(sorted(map(_in_order, cast("list[object]", value)))) + "]"
+    return repr(value)
 
 
 def _blocks(start: int, end: int) -> list[tuple[int, int]]:

@@ -25,11 +25,12 @@ from workflow_protocol import (
     RoleStarted,
     RoleStep,
     RunOptions,
+    Schema,
     SchemaMismatch,
     ThreadContext,
     Usage,
     WorkflowDefinition,
-    has_defaults_made_anew,
+    is_made_anew,
     next_role,
     recorded_result,
     schema_of,
@@ -72,11 +73,12 @@ class Workflow:
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
         given = await _run_role(role, adapter, replace(ctx, journal=turn))
-        stored, value = _to_store(role, given, turn.source_of(given))
-        if has_defaults_made_anew(given):  # a replay would make others
+        source, schema = turn.source_of(given), schema_of(role.schema)
+        stored, value = _to_store(role, given, source)
+        if is_made_anew(schema, given, source):  # a replay would make others
             stored = await ctx.journal.run(VALUE_KEY, _giving(stored), type=bytes)
-            value = schema_of(role.schema).restore(stored)
-        words = _encoded(role, value, stored) if turn.content is None else turn.content
+            value = schema.restore(stored)
+        words = encoded_value(schema, value, stored) if turn.content is None else turn.content
         return RoleStep(
             role=role.name,
             meta=value,
@@ -155,10 +157,10 @@ def _giving(data: bytes) -> Callable[[], Awaitable[bytes]]:
     return give
 
 
-def _encoded(role: RoleDefinition[T], value: T, stored: bytes) -> str:
+def encoded_value(schema: Schema[T], value: T, stored: bytes) -> str:
     """What later roles read of a value: its encoding, which computed fields belong to."""
     try:
-        return schema_of(role.schema).encode(value).decode()
+        return schema.encode(value).decode()
     except Exception:  # noqa: BLE001 - a serializer of the schema may raise anything
         return stored.decode()
 

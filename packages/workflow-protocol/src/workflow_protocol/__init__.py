@@ -66,7 +66,7 @@ from workflow_protocol._workflow import (
 )
 from workflow_protocol.schemas._json_schema import JsonObject
 from workflow_protocol.schemas._schema import Schema, schema_of
-from workflow_protocol.schemas._stored import has_defaults_made_anew, stored_form
+from workflow_protocol.schemas._stored import is_made_anew, is_same_value, stored_form
 
 __all__ = [
     "END",
@@ -124,7 +124,8 @@ __all__ = [
     "WorkflowError",
     "check_run_options",
     "describe",
-    "has_defaults_made_anew",
+    "is_made_anew",
+    "is_same_value",
     "next_role",
     "recorded_result",
     "schema_of",

@@ -10,11 +10,11 @@ from typing import TypeVar, Unpack
 import msgspec
 
 from workflow_cas import Store
-from workflow_execute._differences import compare
+from workflow_execute._differences import compare, is_same_but_for_order
 from workflow_execute._errors import JournalMismatch, NotRecorded
 from workflow_execute._records import SUPERVISOR_KEYS
 from workflow_execute._supervisor import Decision, completion_of, recorded_decision
-from workflow_execute._workflow import Workflow
+from workflow_execute._workflow import Workflow, encoded_value
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._input import check_input
 from workflow_execute.journal._questions import check_question
@@ -34,6 +34,8 @@ from workflow_protocol import (
     Suspended,
     ThreadContext,
     ThreadId,
+    is_same_value,
+    schema_of,
 )
 
 T = TypeVar("T")
@@ -133,12 +135,24 @@ async def _replay_step(
     if isinstance(outcome, Completion) or outcome.role != step.record.role:
         now = "the end" if isinstance(outcome, Completion) else outcome.role
         raise JournalMismatch(place, f"the next role was {step.record.role!r}, now it is {now!r}")
-    for what, recorded, now in (
-        ("value", step.value, outcome.json),
-        ("content", step.content.encode(), outcome.content.encode()),
-        ("usage", msgspec.json.encode(step.record.usage), msgspec.json.encode(outcome.usage)),
+    schema = schema_of(workflow.definition.role(outcome.role).schema)
+    for what, recorded, now, is_same in (
+        ("value", step.value, outcome.json, is_same_value(schema, step.value, outcome.json)),
+        (
+            "content",
+            step.content.encode(),
+            outcome.content.encode(),
+            outcome.content == encoded_value(schema, outcome.meta, outcome.json)
+            and is_same_but_for_order(step.content, outcome.content),
+        ),
+        (
+            "usage",
+            msgspec.json.encode(step.record.usage),
+            msgspec.json.encode(outcome.usage),
+            False,
+        ),
     ):
-        if (difference := compare(recorded, now)) is not None:
+        if not is_same and (difference := compare(recorded, now)) is not None:
             raise JournalMismatch(f"{place}, {what}", "it has changed", difference)
     if journal.unused:
         unused = ", ".join(sorted(journal.unused))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from typing_extensions import TypeForm
@@ -15,6 +16,10 @@ from workflow_protocol.schemas._json_schema import JsonObject, copied, inline_ro
 T = TypeVar("T")
 
 _log = logging.getLogger("workflow_protocol")
+
+_MAX_DEPTH = 200
+"""As pydantic has it. msgspec goes as deep as the stack has room for, so that a value could be read
+in one place and not in another."""
 
 
 class MsgspecSchema(Generic[T]):
@@ -35,6 +40,8 @@ class MsgspecSchema(Generic[T]):
         return copied(self._json_schema)
 
     def validate_json(self, data: bytes | str) -> T:
+        if _is_too_deep(data):
+            raise SchemaMismatch([Fault("", "the JSON is nested too deeply")])
         try:
             return self._decoder.decode(data)
         except (msgspec.DecodeError, UnicodeError) as error:  # ValidationError is a DecodeError
@@ -50,9 +57,32 @@ class MsgspecSchema(Generic[T]):
     def encode(self, value: T) -> bytes:
         return msgspec.json.encode(value)
 
-    def other_forms(self, value: T) -> list[bytes]:
-        del value
+    def other_forms(self, value: T, *, defaults: bool) -> list[bytes]:
+        del value, defaults
         return []
+
+
+def _is_too_deep(data: bytes | str) -> bool:
+    opening: tuple[Any, Any] = ("[", "{") if isinstance(data, str) else (b"[", b"{")
+    if sum(map(data.count, opening)) <= _MAX_DEPTH:
+        return False
+    try:
+        layer: list[object] = [msgspec.json.decode(data)]
+    except (msgspec.DecodeError, UnicodeError):
+        return False  # the decoder of the type says what is wrong
+    except RecursionError:
+        return True
+    for _ in range(_MAX_DEPTH):
+        layer = [part for each in layer for part in _inside(each)]
+        if not layer:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
 
 
 def raised_in_a_validator(error: Exception, title: str) -> SchemaMismatch:

@@ -66,14 +66,14 @@ class PydanticSchema(Generic[T]):
     def encode(self, value: T) -> bytes:
         return self._adapter.dump_json(value, by_alias=True, warnings=False)
 
-    def other_forms(self, value: T) -> Iterator[bytes]:
+    def other_forms(self, value: T, *, defaults: bool) -> Iterator[bytes]:
         """Without what only the encoding has, without defaults, and by the fields' own names.
 
         Computed fields are not taken back, `Json[…]` wants its text, an alias may be for one way
         only, and a default need not be of its field's type.
         """
         for by_alias in (True, False):
-            for exclude_unset in (False, True):
+            for exclude_unset in (False,) if defaults else (False, True):
                 yield self._adapter.dump_json(
                     value,
                     by_alias=by_alias,

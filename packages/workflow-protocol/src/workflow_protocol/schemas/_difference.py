@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import decimal
 import enum
 import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -24,12 +26,36 @@ def difference(one: object, other: object, *, fields_set: bool = True) -> Differ
 
     Lists and tuples of the same items are equal, as JSON tells them apart by the schema alone, and
     so are numbers of the same amount. NaN equals NaN. With `fields_set` a field of a pydantic model
-    that was given differs from one that has its default.
+    that was given differs from one that has its default. Private attributes of models count too,
+    where their values can be compared.
+
+    Raises:
+        RecursionError: the values are nested too deeply.
     """
-    try:
-        return _compare(one, other, "$", fields_set)
-    except RecursionError:
-        return Difference("$", one, other)
+    return _compare(one, other, "$", fields_set)
+
+
+def parts_of_value(value: object) -> dict[str, object]:
+    """What a value is made of, each with its place in it: `.name`, `[0]`, `['key']`."""
+    if isinstance(value, str | bytes | int | float | None):
+        return {}
+    if _is_mapping(value):
+        return _by_key(value)
+    if _is_set(value) or _is_list(value) or _is_deque(value):
+        return _by_index(value)
+    fields = _fields(value, fields_set=False)
+    return {} if fields is None else {f".{name}": each for name, each in fields.items()}
+
+
+def inside(value: object) -> Iterable[object]:
+    """The same without the places, which is quick."""
+    if isinstance(value, str | bytes | int | float | None):
+        return ()
+    if _is_mapping(value):
+        return cast("Mapping[object, object]", value).values()
+    if _is_set(value) or _is_list(value) or _is_deque(value):
+        return cast("Iterable[object]", value)
+    return (_fields(value, fields_set=False) or {}).values()
 
 
 def _compare(one: object, other: object, place: str, fields_set: bool) -> Difference | None:
@@ -39,27 +65,24 @@ def _compare(one: object, other: object, place: str, fields_set: bool) -> Differ
     if _is_number(one) and _is_number(other):
         same = one == other or (one != one and other != other)
         return None if same else differs
-    if _is_list(one) and _is_list(other):
-        items, others = cast("Sequence[object]", one), cast("Sequence[object]", other)
-        if len(items) != len(others):
-            return differs
-        pairs = {f"[{at}]": pair for at, pair in enumerate(zip(items, others, strict=True))}
-        return _first(pairs, place, fields_set)
     if _is_set(one) and _is_set(other):
-        return None if one == other else differs
-    if _is_mapping(one) and _is_mapping(other):
+        return None if _is_equal(one, other) else differs
+    if all(map(_is_list, (one, other))) or all(map(_is_deque, (one, other))):
+        left, right = _by_index(one), _by_index(other)
+    elif _is_mapping(one) and _is_mapping(other):
         left, right = _by_key(one), _by_key(other)
     elif type(one) is not type(other) or isinstance(one, enum.Enum):
         return differs
     else:
         fields, others = _fields(one, fields_set), _fields(other, fields_set)
         if fields is None or others is None:
-            return None if one == other else differs
+            return None if _is_equal(one, other) else differs
         left = {f".{name}": each for name, each in fields.items()}
         right = {f".{name}": each for name, each in others.items()}
     if left.keys() != right.keys():
         return differs
-    return _first({at: (left[at], right[at]) for at in left}, place, fields_set)
+    pairs = {at: (left[at], right[at]) for at in left}
+    return _first(pairs | _private_pairs(one, other), place, fields_set)
 
 
 def _first(
@@ -71,8 +94,23 @@ def _first(
     return None
 
 
+def _by_index(items: object) -> dict[str, object]:
+    return {f"[{at}]": each for at, each in enumerate(cast("Iterable[object]", items))}
+
+
 def _by_key(mapping: object) -> dict[str, object]:
     return {f"[{key!r}]": each for key, each in cast("Mapping[object, object]", mapping).items()}
+
+
+def _is_equal(one: object, other: object) -> bool:
+    if isinstance(one, decimal.Decimal) and str(one) == str(other):
+        return True  # also NaN
+    try:
+        return bool(one == other)
+    except RecursionError:
+        raise
+    except Exception:  # noqa: BLE001 - a class may compare as it likes
+        return False
 
 
 def _is_number(value: object) -> bool:
@@ -81,6 +119,14 @@ def _is_number(value: object) -> bool:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, list) or type(value) is tuple
+
+
+def _is_named_tuple(value: object) -> bool:
+    return isinstance(value, tuple) and hasattr(type(cast("object", value)), "_asdict")
+
+
+def _is_deque(value: object) -> bool:
+    return isinstance(value, collections.deque)
 
 
 def _is_set(value: object) -> bool:
@@ -106,7 +152,23 @@ def _fields(value: object, fields_set: bool) -> dict[str, Any] | None:
             return fields
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(cast("Any", value))]
-        return {name: getattr(value, name, None) for name in names}
+        fields = {name: getattr(value, name, None) for name in names}
+        config: Any = getattr(value, "__pydantic_config__", {})
+        return getattr(value, "__dict__", {}) | fields if config.get("extra") == "allow" else fields
+    if _is_named_tuple(value):
+        return cast("Any", value)._asdict()
     if type(value).__eq__ is object.__eq__ and hasattr(value, "__dict__"):
         return dict(vars(value))
     return None
+
+
+def _private_pairs(one: object, other: object) -> dict[str, tuple[object, object]]:
+    """Private attributes of models but for those, such as locks, that equal only themselves."""
+    left: dict[str, Any] = getattr(one, "__pydantic_private__", None) or {}
+    right: dict[str, Any] = getattr(other, "__pydantic_private__", None) or {}
+    pairs = {f".{name}": (left.get(name), right.get(name)) for name in left | right}
+    return {
+        at: pair
+        for at, pair in pairs.items()
+        if all(each is None or type(each).__eq__ is not object.__eq__ for each in pair)
+    }

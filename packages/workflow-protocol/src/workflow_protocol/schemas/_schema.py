@@ -67,8 +67,12 @@ class Schema(Protocol[T]):
         """
         ...
 
-    def other_forms(self, value: T) -> Iterable[bytes]:
+    def other_forms(self, value: T, *, defaults: bool) -> Iterable[bytes]:
         """Further JSON of the value, from which it may be read back where `encode` doesn't do.
+
+        Args:
+            value: the value.
+            defaults: only forms with the defaults, which would be made anew without.
 
         Raises:
             TypeError: it can't be encoded, or (ValueError) is not of the type.
