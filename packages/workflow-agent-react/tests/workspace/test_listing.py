@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from workflow_agent_react._errors import OutsideWorkspace
-from workflow_agent_react.workspace._listing import MAX_LISTED, list_files, printable
+from workflow_agent_react.workspace._listing import MAX_LISTED, list_files
+from workflow_agent_react.workspace._names import printable
 from workflow_agent_react.workspace._workspace import Workspace
 
 

@@ -188,6 +188,15 @@ async def test_many_matches_and_long_lines_are_cut(tmp_path: Path) -> None:
     assert shown[-1] == "(the first 100 matches; narrow the pattern, path or glob for others)"
 
 
+async def test_of_many_matches_the_indentation_is_left_out_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("  x:  1\n" * 6)
+
+    assert await found(tmp_path, "x:") == [
+        *(f"a:{number}: x:  1" for number in range(1, 7)),
+        "(6 matching lines in 1 file searched)",
+    ]
+
+
 async def test_files_beyond_the_limit_are_left_out_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

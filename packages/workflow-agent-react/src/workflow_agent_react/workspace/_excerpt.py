@@ -34,7 +34,7 @@ def matched_line(place: str, line: bytes, spans: Sequence[Span]) -> str:
     with the column as `read_file` takes it; then how many more matches there are in it.
     """
     if not spans:
-        return f"{place}: {beginning(line.strip())}"
+        return f"{place}: {beginning(line.rstrip())}"
     text = line.decode("utf-8", "replace")
     parts, shown = _parts(line, len(text), spans)
     lines = [f"{place}:{start + 1}: {_part(text, start, end)}" for start, end in parts]

@@ -13,6 +13,7 @@ from functools import partial
 from workflow_agent_react._errors import ToolError
 from workflow_agent_react.workspace._encoding import Text, like_before, read_text
 from workflow_agent_react.workspace._git_files import must_not_steer_git
+from workflow_agent_react.workspace._names import actual_path, printable
 from workflow_agent_react.workspace._patch import Edit, apply_edits
 from workflow_agent_react.workspace._paths import told_to_the_model
 from workflow_agent_react.workspace._workspace import NotRegular, Place, Workspace
@@ -41,12 +42,13 @@ def read_file(
         ToolError: there is no such file, it isn't text, or it is too big.
     """
     with told_to_the_model(workspace, path):
+        path = actual_path(workspace, path)
         data = workspace.read(path, max_bytes=MAX_FILE_BYTES)
     _must_fit(len(data), path)
     text = as_text(data, path)
     lines = text.lines()
     if not lines:
-        return f"({workspace.relative(path)} is empty)"
+        return f"({printable(workspace.relative(path))} is empty)"
     first = max(offset if offset >= 0 else len(lines) + 1 + offset, 1)
     if first > len(lines):
         raise ToolError(f"{path!r} has {_count(len(lines), 'line')}; offset {offset} is past that")
@@ -139,7 +141,8 @@ def write_file(workspace: Workspace, path: str, content: str) -> str:
         _must_fit(len(content.encode()), path)
     except UnicodeEncodeError as error:
         raise ToolError(f"the content can't be written as UTF-8: {error.reason}") from None
-    shown = workspace.relative(path)
+    path = actual_path(workspace, path)
+    shown = printable(workspace.relative(path))
     check = partial(must_not_steer_git, workspace, path)
     with (
         told_to_the_model(workspace, path),
@@ -159,7 +162,8 @@ def patch_file(workspace: Workspace, path: str, edits: Sequence[Edit]) -> str:
     Raises:
         ToolError: an edit doesn't fit, or the file can't be read or written. Nothing changed.
     """
-    shown = workspace.relative(path)
+    path = actual_path(workspace, path)
+    shown = printable(workspace.relative(path))
     check = partial(must_not_steer_git, workspace, path)
     with told_to_the_model(workspace, path), workspace.place(path, check=check) as place:
         data, before = place.read(max_bytes=MAX_FILE_BYTES)

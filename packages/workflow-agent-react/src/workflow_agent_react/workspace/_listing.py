@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+import posixpath
+from collections import Counter, deque
 
 from workflow_agent_react.workspace._gitignore import Effort
+from workflow_agent_react.workspace._names import actual_path, composed, plain, printable
 from workflow_agent_react.workspace._paths import told_to_the_model
-from workflow_agent_react.workspace._walk import Entry, IgnoreRules, scan
+from workflow_agent_react.workspace._walk import IgnoreRules, Kind, scan
 from workflow_agent_react.workspace._workspace import Workspace
 
 MAX_LISTED = 300
@@ -27,6 +29,7 @@ def list_files(workspace: Workspace, path: str = ".", *, depth: int = DEFAULT_DE
         ToolError: there is no such folder.
     """
     with told_to_the_model(workspace, path):
+        path = actual_path(workspace, path)
         start, depth = workspace.relative(path), min(max(depth, 1), MAX_DEPTH)
         effort = Effort()
         lines, hidden = _tree(workspace, start, depth, effort)
@@ -48,33 +51,38 @@ def _tree(
     workspace: Workspace, start: str, depth: int, effort: Effort
 ) -> tuple[dict[tuple[str, ...], str], str]:
     lines: dict[tuple[str, ...], str] = {}
-    pending = deque([(start, IgnoreRules.above(workspace, start, effort=effort), depth)])
+    top = "" if start == "." else f"{printable(start)}/"
+    pending = deque([(start, top, IgnoreRules.above(workspace, start, effort=effort), depth)])
     closed = size = 0
     while pending:
-        folder, rules, left = pending.popleft()
+        folder, prefix, rules, left = pending.popleft()
         try:
             entries = scan(workspace, folder, rules)
         except OSError:
             if folder == start:
                 raise
             continue
-        for index, entry in enumerate(entries):
+        names = [posixpath.basename(entry.path) for entry in entries]
+        alike = Counter(map(composed, names))
+        for index, (entry, name) in enumerate(zip(entries, names, strict=True)):
             if len(lines) >= MAX_LISTED or size >= MAX_LISTED_CHARS:
                 unseen = len(entries) - index
                 return lines, f"{unseen} more in {folder!r}, and more below what is listed"
-            line = _line(workspace, entry)
+            is_twin = alike[composed(name)] > 1 and name != composed(name)
+            shown = prefix + (plain(name) if is_twin else printable(name))
+            line = _line(shown, entry.kind)
             lines[tuple(entry.path.split("/"))] = line
             size += len(line) + 1
             if entry.kind == "folder" and left > 1:
-                pending.append((entry.path, rules.within(workspace, entry.path), left - 1))
+                inner = rules.within(workspace, entry.path)
+                pending.append((entry.path, f"{shown}/", inner, left - 1))
             elif entry.kind == "folder":
                 closed += 1
     return lines, f"{closed} folder{'s' * (closed != 1)} not opened" if closed else ""
 
 
-def _line(workspace: Workspace, entry: Entry) -> str:
-    name = printable(entry.path)
-    match entry.kind:
+def _line(name: str, kind: Kind) -> str:
+    match kind:
         case "folder":
             return f"{name}/"
         case "link":
@@ -83,13 +91,3 @@ def _line(workspace: Workspace, entry: Entry) -> str:
             return f"{name} (not a regular file)"
         case "file":
             return name
-
-
-def printable(path: str) -> str:
-    """A path on one line that a message can carry."""
-    text = path.encode("utf-8", "backslashreplace").decode()
-    return (
-        text
-        if text.isprintable()
-        else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    )

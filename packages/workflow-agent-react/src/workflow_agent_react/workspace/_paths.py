@@ -6,6 +6,7 @@ import difflib
 import errno
 import os
 import posixpath
+import unicodedata
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -65,15 +66,20 @@ def _missing(workspace: Workspace, path: str) -> str:
 
 def _near(workspace: Workspace, path: str) -> list[str]:
     """Up to three paths that look like this one: the same name elsewhere, then similar names."""
-    name = posixpath.basename(path).lower()
+    name = _folded(posixpath.basename(path))
     entries = islice(walk(workspace, "."), _MAX_LOOKED_AT)
     paths = [entry.path for entry in entries if entry.kind in {"file", "folder", "link"}]
-    same = [one for one in paths if posixpath.basename(one).lower() == name]
+    same = [one for one in paths if _folded(posixpath.basename(one)) == name]
     if same:
         return same[:3]
-    siblings = {one.lower(): one for one in paths}
-    close = difflib.get_close_matches(path.lower()[:200], siblings, n=3, cutoff=0.75)
+    siblings = {_folded(one): one for one in paths}
+    close = difflib.get_close_matches(_folded(path)[:200], siblings, n=3, cutoff=0.75)
     if close:
         return [siblings[one] for one in close]
-    names = {posixpath.basename(one).lower(): one for one in reversed(paths)}
+    names = {_folded(posixpath.basename(one)): one for one in reversed(paths)}
     return [names[one] for one in difflib.get_close_matches(name[:200], names, n=2, cutoff=0.75)]
+
+
+def _folded(name: str) -> str:
+    """Without case, and look-alikes as the letters that they look like: `ﬁ` as `fi`."""
+    return unicodedata.normalize("NFKC", name).casefold()

@@ -24,8 +24,8 @@ from workflow_agent_react.workspace._grep import (
     regex_fault,
     words_of,
 )
-from workflow_agent_react.workspace._listing import printable
 from workflow_agent_react.workspace._name_filter import name_filter
+from workflow_agent_react.workspace._names import actual_path, printable
 from workflow_agent_react.workspace._paths import NoSuchPath, told_to_the_model
 from workflow_agent_react.workspace._walk import Entry, walk
 from workflow_agent_react.workspace._workspace import Workspace
@@ -73,6 +73,11 @@ class _Batch(msgspec.Struct):
         file = bisect_right(self.starts, number) - 1
         end = self.starts[file + 1] if file + 1 < len(self.starts) else self.lines
         return printable(self.paths[file]), self.starts[file], end
+
+    def place_words(self, number: int) -> str:
+        """The place of a line as it is shown."""
+        path, start, _ = self.place(number)
+        return f"{path}:{number - start + 1}"
 
     def around(self, matched: Mapping[int, str]) -> list[str]:
         """These lines, as they are shown, with those around them in the form of `grep -C`."""
@@ -221,10 +226,16 @@ async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
     found.files += batch.files
     found.too_big += batch.too_big
     room = max(MAX_MATCHES - len(found.lines), 0)
-    lines = await _matched_lines(batch, grep, hits[:room])
+    spans = await _spans_in_long(grep, hits[:room])
+    lines = {
+        number: matched_line(batch.place_words(number), line, spans.get(number, ()))
+        for number, line in hits[:room]
+    }
     if 0 < len(hits) <= FEW_MATCHES - len(found.lines):
         found.around += await to_thread.run_sync(batch.around, lines)
-    for line in lines.values():
+    for number, text in lines.items():
+        place = f"{batch.place_words(number)}: "
+        line = place + text.removeprefix(place).lstrip() if text.startswith(place) else text
         if found.lines and found.chars + len(line) > MAX_SHOWN_CHARS:
             found.more = True
             return
@@ -233,18 +244,13 @@ async def _search_batch(batch: _Batch, grep: Grep, found: _Found) -> None:
     found.more = len(hits) > len(lines)
 
 
-async def _matched_lines(batch: _Batch, grep: Grep, hits: Sequence[Hit]) -> dict[int, str]:
-    """The lines that match as they are shown, by their number."""
+async def _spans_in_long(grep: Grep, hits: Sequence[Hit]) -> dict[int, list[Span]]:
+    """Where the matches are in the lines that are too long to be shown whole, by their number."""
     long = {number: line for number, line in hits if is_long(line)}
-    spans: dict[int, list[Span]] = {}
     if long:
         with move_on_after(_SPANS_S):
-            spans = dict(zip(long, await grep.spans(list(long.values())), strict=True))
-    shown: dict[int, str] = {}
-    for number, line in hits:
-        path, start, _ = batch.place(number)
-        shown[number] = matched_line(f"{path}:{number - start + 1}", line, spans.get(number, ()))
-    return shown
+            return dict(zip(long, await grep.spans(list(long.values())), strict=True))
+    return {}
 
 
 def _batches(
@@ -269,6 +275,7 @@ def _batches(
 
 def _entries(workspace: Workspace, path: str, limits: _Limits) -> Iterator[Entry]:
     with told_to_the_model(workspace, path):
+        path = actual_path(workspace, path)
         try:
             yield from walk(workspace, path, effort=limits.effort, check=limits.check)
         except NotADirectoryError:
