@@ -2,7 +2,8 @@
 
 It starts for each command, so it imports nothing of the package, and not `signal`, `contextlib` or
 `collections.abc`, which would double the 8 ms that an interpreter takes. Its stdin is a lifeline.
-When that closes, because the caller wants an end or died, everything is killed.
+When a byte comes because the caller wants an end, or it closes because the caller died, everything
+is killed.
 
 `--join FILE` before the command, any number of times: the `cgroup.procs` of a group for it.
 
@@ -43,13 +44,12 @@ def main(arguments: list[str]) -> int:
     os.set_blocking(alarm, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
-    caller = os.getppid()
     child = _start(arguments, groups)
     code = _wait(child, wake)
     _end_all(child, wake)
-    if os.getppid() != caller:
+    if code is None:
         _remove(groups)  # nobody else is left to do it
-    return code
+    return 128 + signal.SIGKILL if code is None else code
 
 
 def _start(command: list[str], groups: list[str]) -> int:
@@ -73,7 +73,8 @@ def _start(command: list[str], groups: list[str]) -> int:
         os._exit(127)
 
 
-def _wait(child: int, wake: int) -> int:
+def _wait(child: int, wake: int) -> int | None:
+    """The exit code; nothing if the caller died, which leaves the lifeline without a word."""
     while True:
         for pid, status in _reaped()[0]:
             if pid == child:
@@ -82,8 +83,8 @@ def _wait(child: int, wake: int) -> int:
         ready, _, _ = select.select([_LIFELINE, wake], [], [])
         if wake in ready:
             _empty(wake)
-        elif not os.read(_LIFELINE, 1):
-            return 128 + signal.SIGKILL
+        else:
+            return 128 + signal.SIGKILL if os.read(_LIFELINE, 1) else None
 
 
 def _end_all(child: int, wake: int) -> None:
@@ -98,12 +99,12 @@ def _end_all(child: int, wake: int) -> None:
 
 def _remove(groups: list[str]) -> None:
     for group in groups:
-        for _ in range(10):
+        for pause_s in (0.01, 0.1, 1.0):  # version 1 needs a moment after its last process
             try:
                 os.rmdir(os.path.dirname(group))
                 break
             except OSError:
-                select.select([], [], [], 0.01)
+                select.select([], [], [], pause_s)
 
 
 def _kill(pid: int) -> None:

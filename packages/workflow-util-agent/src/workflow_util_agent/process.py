@@ -48,7 +48,8 @@ _SUPERVISE = Path(__file__).with_name("_supervise.py")
 # the sandbox may end itself by then, and a bwrap that is killed while it starts leaves a half-made
 # sandbox behind. Input is kept as descriptor 3, for a shell gives what it runs in the background an
 # empty one. The first argument says how many files follow that take the command into its group,
-# which is removed here when nobody else is left to do it.
+# which is removed here when nobody else is left to do it: a caller that was killed takes a moment
+# to be gone.
 _WITHOUT_SUPERVISOR = """
 exec 3<&0
 (read -r _ <&3; sleep 1; kill -s KILL 0) >/dev/null 2>&1 &
@@ -60,10 +61,14 @@ exec 3<&0
 code=$?
 kill -s KILL $! 2>/dev/null
 n=$1; shift
-while [ "$n" -gt 0 ]; do
-    kill -0 "$PPID" 2>/dev/null || rmdir "${1%/*}" || { sleep 0.1; rmdir "${1%/*}"; }
-    shift; n=$((n - 1))
-done 2>/dev/null
+if [ "$n" -gt 0 ] && [ "$code" -eq 137 ]; then
+    sleep .2
+    read -r _ _ _ parent _ </proc/$$/stat
+    while [ "$n" -gt 0 ] && [ "$parent" != "$PPID" ]; do
+        for pause in 0 .01 .1 1; do sleep $pause; rmdir "${1%/*}" && break; done
+        shift; n=$((n - 1))
+    done
+fi 2>/dev/null
 exit $code
 """
 
@@ -281,6 +286,8 @@ def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
 async def _end(process: Process, output: ShortenedOutput, group: LimitedGroup | None) -> None:
     """Let go of the lifeline; its other end kills everything and ends, which ends the output."""
     assert process.stdin is not None
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await process.stdin.send(b"e")  # says that this process lives
     await process.stdin.aclose()
     with move_on_after(_CLEAN_END_S):
         await _watch(process, group)
