@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import tracemalloc
@@ -180,16 +181,66 @@ async def test_a_name_without_its_object_is_reported_and_mended(tmp_path: Path) 
         assert (await store.verify()).ok
 
 
-async def test_a_file_that_was_cut_is_corrupt(tmp_path: Path) -> None:
+async def test_a_file_that_was_cut_is_corrupt_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     await filled(path)
     data = path.read_bytes()
-    for size in (len(data) // 2 + 100, 4096, 200):
+    page = 8192
+    inside = [
+        len(data) - page * number - rest for number in range(4) for rest in (1, 100, page - 1)
+    ]
+    whole = [len(data) - page * number for number in (1, 2, 5)]
+    for size in [*inside, *whole, page, page - 1, page + 1, 4096, 200, 100, 99, 1]:
         path.write_bytes(data[:size])
         for read_only in (False, True):
             with pytest.raises(StoreCorrupt):
                 async with open_store(path, read_only=read_only):
                     pass
+        assert path.read_bytes() == data[:size]
+
+
+async def test_a_cut_inside_the_last_page_is_told_with_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    await filled(path)
+    pages = path.stat().st_size // 8192
+    os.truncate(path, pages * 8192 - 10)
+    with pytest.raises(
+        StoreCorrupt, match=f"it has {pages - 1} of {pages} pages and 8182 bytes of another"
+    ):
+        async with open_store(path):
+            pass
+
+
+async def test_a_cut_file_with_a_log_is_whole_only_where_the_log_has_what_is_missing(
+    tmp_path: Path,
+) -> None:
+    """As a process leaves it that dies while the log is moved into the file."""
+    path, log = tmp_path / "store.db", tmp_path / "store.db-wal"
+    objects = await filled(path)
+    before = path.read_bytes()
+    more = [content(random.Random(number).randbytes(9000).hex()) for number in range(9)]
+    async with open_store(path) as store:
+        await store.commit(more)
+        logged = log.read_bytes()
+    after = path.read_bytes()
+    assert len(after) > len(before) + 3 * 8192
+
+    for size in (len(before), len(before) + 100, len(before) + 2 * 8192, len(after) - 1):
+        path.write_bytes(before[:size] + after[len(before) : size])
+        log.write_bytes(logged)
+        async with open_store(path) as store:
+            assert await store.get_many([o.hash for o in objects + more]) == objects + more
+            assert (await store.verify()).ok
+
+    cut_log = logged[:-1]  # whose commit is not complete
+    for size, kept in ((len(before) - 8192 * 3, logged), (len(before) + 100, cut_log)):
+        path.write_bytes(before[:size] + after[len(before) : size])
+        log.write_bytes(kept)
+        left = path.read_bytes()
+        with pytest.raises(StoreCorrupt, match="the end of the file is missing"):
+            async with open_store(path):
+                pass
+        assert (path.read_bytes(), log.read_bytes()) == (left, kept)
 
 
 @pytest.mark.parametrize("seed", range(12))

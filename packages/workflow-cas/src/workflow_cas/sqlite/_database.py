@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from workflow_cas._errors import StoreError, StoreFormat, StoreReadOnly
+from workflow_cas.sqlite._length import check_length, needs_check
 from workflow_cas.sqlite._rows import fetch
 from workflow_cas.sqlite._sqlite_errors import out_of_descriptors, primary_code, typed_errors
 
@@ -63,6 +64,7 @@ class Connections:
     def open(self) -> None:
         """Make sure that the file is a store of ours, making it if it may be made."""
         with typed_errors(self.path):
+            self._check_length()
             if not self.read_only:
                 _prepare(self.path, busy_timeout_s=self._busy_timeout_s)
                 self._writer = self._connect(write=True)
@@ -132,6 +134,18 @@ class Connections:
             raise StoreError("it is closed; use it inside its `async with`", path=self.path)
         if write and self.read_only:
             raise StoreReadOnly("it was opened with read_only=True", path=self.path)
+
+    def _check_length(self) -> None:
+        """Refuse a file whose end is missing, before anything writes to it.
+
+        Raises:
+            StoreCorrupt: it is.
+        """
+        if needs_check(self.path, _PAGE_BYTES):
+            connection = _connect_read_only(self.path, self._busy_timeout_s)
+            with closing(connection), transaction(connection, write=False):
+                _table_names(connection)  # the transaction begins only now
+                check_length(connection, self.path)
 
     def _connect(self, *, write: bool) -> sqlite3.Connection:
         if self.read_only:
