@@ -1,6 +1,7 @@
 """The loop through `create_react_adapter`, on a scripted model whose requests must be valid."""
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -590,6 +591,42 @@ async def test_an_agent_works_with_tools_until_it_replies_in_text() -> None:
     names = [each["function"]["name"] for each in requests[0]["tools"]]
     assert "resolve" not in names
     assert "Your reply is empty" in requests[2]["messages"][-1]["content"]
+
+
+UNKNOWN = {
+    "native": (call("adt"), say("42")),
+    "json": (turn("adt"), turn("resolve", value="42")),
+    "xml": (say("<action>adt()</action>"), say("<final_answer>42</final_answer>")),
+}
+
+
+@pytest.mark.parametrize("dialect", ["native", "json", "xml"])
+async def test_an_unknown_tool_is_answered_with_the_names_that_the_model_was_given(
+    dialect: Any,
+) -> None:
+    _, requests = await agent(UNKNOWN[dialect], dialect=dialect)
+
+    words = str(requests[1]["messages"][-1]["content"]).partition("the tools are ")[2]
+    names = re.split(r"\W+", words.partition("\n")[0])
+    given = {*(tool.name for tool in Tools.definitions), "read_result"}
+    assert names[0] == "add"
+    assert set(names) - {""} == given | ({"resolve"} if dialect == "json" else set())
+
+
+async def test_an_agent_without_tools_is_told_that_there_are_none() -> None:
+    llm = ScriptedLlm(UNKNOWN["xml"])
+    give = create_react_agent(ReactAdapterConfig(llm=llm, dialect="xml"))
+    start = StartStep(prompt="Count.", workspace=Path("/w"), timestamp_ms=0)
+
+    assert await give(ThreadContext(thread_id=ThreadId("T"), start=start), "You count.") == "42"
+    told = llm.requests[1]["messages"][-1]["content"]
+    assert "there is no tool 'adt'; there are no tools at all" in told
+
+
+async def test_an_agent_without_a_result_fails_without_a_word_of_resolve() -> None:
+    with pytest.raises(MaxRoundsExceeded) as caught:
+        await agent([call("add"), call("add", a=1)], max_rounds=2)
+    assert str(caught.value) == "the model gave no final result in 2 rounds"
 
 
 async def test_an_agent_s_last_round_is_for_its_answer() -> None:

@@ -155,6 +155,7 @@ class _PreparedLoop:
             invoker = Invoker(
                 ctx=ctx,
                 tools={tool.name: tool for tool in offered},
+                told=dialect.told,
                 handler=self._handler,
                 result=result,
                 kept=KeptResults(

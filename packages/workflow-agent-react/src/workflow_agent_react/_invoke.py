@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import anyio
@@ -39,7 +39,9 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
 
     ctx: ThreadContext
     tools: Mapping[str, ToolDefinition]
-    """All that are offered, `resolve` among them."""
+    """All that there are, `resolve` among them."""
+    told: Sequence[str]
+    """The names of those that the model knows of: some dialects have no tool `resolve`."""
     handler: ToolHandler
     result: ResultSchema[Any]
     kept: KeptResults
@@ -55,7 +57,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         """Say what is known of the call before it runs. A call that has run is not judged again."""
         tool = self.tools.get(call.name)
         if tool is None:
-            return ToolResult(False, _unknown_tool(call.name, self.tools))
+            return ToolResult(False, _unknown_tool(call.name, self.told))
         received = call if call.name == RESOLVE else tool.receive(call)
         if received.fault and call.name != RESOLVE:
             return _misfit(tool, received)
@@ -218,9 +220,11 @@ def _suspension_in(error: Exception | SystemExit) -> Suspended | None:
     return error if isinstance(error, Suspended) else None
 
 
-def _unknown_tool(name: str, tools: Mapping[str, ToolDefinition]) -> str:
+def _unknown_tool(name: str, told: Sequence[str]) -> str:
     import difflib  # here: few runs need it, and each would pay for its import
 
-    near = difflib.get_close_matches(name, tools, n=len(tools), cutoff=0.6)
-    names = [*near, *(each for each in tools if each not in near)]
+    if not told:
+        return f"there is no tool {name!r}; there are no tools at all"
+    near = difflib.get_close_matches(name, told, n=len(told), cutoff=0.6)
+    names = [*near, *(each for each in told if each not in near)]
     return f"there is no tool {name!r}; the tools are {', '.join(names)}"

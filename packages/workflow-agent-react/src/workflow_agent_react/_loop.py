@@ -80,7 +80,7 @@ async def react(
                 rounds=round + 1,
             )
     raise MaxRoundsExceeded(
-        f"the model did not resolve in {max_rounds} rounds{_how_it_ended(reply)}",
+        f"the model gave no final result in {max_rounds} rounds{_how_it_ended(reply)}",
         messages=messages,
         rounds=max_rounds,
     )

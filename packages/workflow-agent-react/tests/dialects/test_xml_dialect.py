@@ -147,7 +147,7 @@ async def test_the_prompt_is_made_of_the_tools_and_the_schema() -> None:
         ("<action>resolve(41, answer=42)</action>", "'answer' is given by name and by place"),
         ("<action>add(a=1, c=2)</action>", "unknown argument 'c'; missing argument 'b'"),
         ('<action>add(a="x", b=2)</action>', "the argument 'a' must be integer, not string"),
-        ("<action>sub(a=1, b=2)</action>", "there is no tool 'sub'; the tools are add, resolve"),
+        ("<action>sub(a=1, b=2)</action>", "there is no tool 'sub'; the tools are add\n"),
         ("<observation>42</observation>", "only I write observations"),
         ('<final_answer>{"answer": "many"}</final_answer>', "not valid; mend it"),
         ("<final_answer>forty-two</final_answer>", "not valid; mend it"),

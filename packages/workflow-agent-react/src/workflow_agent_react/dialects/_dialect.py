@@ -65,6 +65,11 @@ class Dialect(Protocol):
         """The tools that go into the request's own `tools` field."""
         ...
 
+    @property
+    def told(self) -> Sequence[str]:
+        """The names of the tools that the model knows of, wherever they stand."""
+        ...
+
     def system_text(self, prompt: str) -> str:
         """The role's prompt with what the model must know about tools."""
         ...
@@ -95,6 +100,7 @@ class NativeDialect:
 
     def __init__(self, tools: Sequence[ToolDefinition], *, plain: bool = False) -> None:
         self.offered: Sequence[ToolDefinition] = tuple(tools[:-1] if plain else tools)
+        self.told: Sequence[str] = [tool.name for tool in self.offered]
         self._plain = plain
 
     def system_text(self, prompt: str) -> str:
@@ -153,6 +159,7 @@ class JsonDialect:
         self, tools: Sequence[ToolDefinition], profile: Profile, *, task: str = ""
     ) -> None:
         self.offered: Sequence[ToolDefinition] = ()
+        self.told: Sequence[str] = [tool.name for tool in tools]
         self._tools = tuple(tools)
         self._profile = profile
         self._task = task_reminder(task)

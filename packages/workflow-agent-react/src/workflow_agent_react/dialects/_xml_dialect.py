@@ -66,6 +66,7 @@ class XmlDialect:
 
     def __init__(self, tools: Sequence[ToolDefinition], *, task: str = "") -> None:
         self.offered: Sequence[ToolDefinition] = ()
+        self.told: Sequence[str] = [tool.name for tool in tools if tool.name != RESOLVE]
         self._tools = {tool.name: tool for tool in tools}
         self._answer = self._tools[RESOLVE].parameters
         self._answer_is_text = _is_text_result(self._answer)
