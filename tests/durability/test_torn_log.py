@@ -1,88 +1,156 @@
-"""SQLite's log cut anywhere, and padded with zeros, as a crash of the machine may leave it."""
+"""SQLite's log cut at every byte, as a crash of the machine may leave it: what was whole stays."""
 
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from workflow_cas import open_store
-from workflow_execute import Engine, Workflow, find_thread, list_threads, read_thread, read_turn
-from workflow_execute.testing import in_turn
-from workflow_protocol import Effect, ThreadContext
+from workflow_cas import Store, open_store
+from workflow_cas.sqlite._database import Connections
+from workflow_execute import Engine, list_threads, read_thread
+from workflow_protocol import Hash, ThreadId
 
-ROUNDS = 6
-TEXT = "Zwölf Boxkämpfer 🥊 jagen 拳击手"
+from .torn_writer import ROUNDS, TEXT, writing
+
+WRITER = Path(__file__).with_name("torn_writer.py")
+SWEPT_BYTES = 64 * 1024
+VALUE = "".join(f"{number} {TEXT}" + f"written {number}" * 2 for number in range(ROUNDS))
 
 
-def writing(ledger: list[str]) -> Workflow:
-    """Six rounds with two tools that write."""
+@dataclass(frozen=True)
+class Commit:
+    """What stands in the log once it has so many bytes."""
 
-    async def turn(ctx: ThreadContext) -> str:
-        said = ""
-        for number in range(ROUNDS):
+    size: int
+    objects: frozenset[str]
+    refs: dict[str, str]
 
-            async def reply(number: int = number) -> str:
-                return f"{number} {TEXT}"
 
-            async def write(number: int = number) -> str:
-                ledger.append(f"{len(ctx.steps)}/{number}")
-                return f"written {number}"
+@dataclass(frozen=True)
+class Killed:
+    """What a writer left that was killed: the tables alone in the file, all else in the log."""
 
-            body = said.encode()
-            said += await ctx.journal.run(
-                f"llm/{number}", reply, type=str, request=lambda b=body: b
+    file: bytes
+    log: bytes
+    commits: list[Commit]
+    """All of them, after the empty store."""
+
+    def left_by(self, cut: int) -> Commit:
+        """The last commit that is whole."""
+        return next(each for each in reversed(self.commits) if each.size <= cut)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """A writer that was killed with SIGKILL."""
+    path = tmp_path_factory.mktemp("killed") / "store.sqlite3"
+    done = subprocess.run([sys.executable, WRITER, path], stdout=subprocess.PIPE, check=False)
+    assert done.returncode == -signal.SIGKILL
+    commits = [Commit(0, frozenset(), {})]
+    for line in map(json.loads, done.stdout.splitlines()):
+        refs = {**commits[-1].refs, **dict(line["moves"])}
+        commits.append(
+            Commit(
+                line["size"],
+                commits[-1].objects | set(line["objects"]),
+                {name: hash for name, hash in refs.items() if hash is not None},
             )
-            for effect in (Effect.UNSAFE, Effect.REPEATABLE):
-                key = f"tool/{number}/{effect}"
-                said += await ctx.journal.run(key, write, type=str, effect=effect)
-        return said
-
-    return in_turn(turn, turn, schema=str)
+        )
+    log = path.with_name(path.name + "-wal").read_bytes()
+    assert len(log) == commits[-1].size > 2 * SWEPT_BYTES
+    return Killed(path.read_bytes(), log, commits)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
-async def test_a_log_that_is_cut_anywhere_keeps_what_is_complete_and_the_thread_goes_on(
-    tmp_path: Path,
+@pytest.mark.timeout(240)
+def test_a_cut_at_every_byte_leaves_exactly_the_commits_that_are_whole(
+    killed: Killed, tmp_path: Path
 ) -> None:
-    source, copy = tmp_path / "source.sqlite3", tmp_path / "copy.sqlite3"
-    log, log_copy = tmp_path / "source.sqlite3-wal", tmp_path / "copy.sqlite3-wal"
-    async with open_store(source):
-        pass
-    empty = source.read_bytes()  # the tables alone: all that follows is in the log
-    ledger: list[str] = []
-    async with open_store(source) as store:
-        uncut = await Engine(store).start(writing(ledger), "p")
-        written = log.read_bytes()
-    cuts = [*range(0, len(written), len(written) // 40), *range(len(written) - 40, len(written))]
-    kept = -1
-    for cut in cuts:
-        for padding in (b"", bytes(512)):
-            copy.write_bytes(empty)
-            log_copy.write_bytes(written[:cut] + padding)
-            async with open_store(copy) as store:
-                assert (await store.verify()).ok
-                records = 0
-                for thread_id in await list_threads(store):
-                    thread = await read_thread(store, thread_id)
-                    turns = [*(step.turn for step in thread.steps), thread.turn]
-                    records = sum([len(await read_turn(store, turn)) for turn in turns])
-                again: list[str] = []
-                if not await list_threads(store):
-                    done = await Engine(store).start(writing(again), "p")
-                elif (
-                    await read_thread(store, await find_thread(store, "latest"))
-                ).status.state == ("completed"):
-                    continue
-                else:
-                    thread_id = await find_thread(store, "latest")
-                    done = await Engine(store).resume(writing(again), thread_id)
-                assert (await store.verify()).ok
-            assert records >= kept
-            kept = records
-            if done.state == "failed":  # an unsafe effect was begun, and not finished in the log
-                assert "was never recorded" in done.summary
-                assert len(again) == len(set(again))
-            else:
-                assert done.value == uncut.value
-                assert set(again) <= set(ledger)
-    assert kept > 20
+    path, log = tmp_path / "store.sqlite3", tmp_path / "store.sqlite3-wal"
+    path.write_bytes(killed.file)
+    log.write_bytes(killed.log)
+    seen: set[int] = set()
+    for cut in range(len(killed.log), len(killed.log) - SWEPT_BYTES - 1, -1):
+        os.truncate(log, cut)
+        expected = killed.left_by(cut)
+        seen.add(expected.size)
+        assert _contents(path) == (expected.objects, expected.refs), cut
+        if cut % 64 == 0:
+            assert _contents_of_store(path) == (expected.objects, expected.refs), cut
+        path.with_name(path.name + "-shm").unlink()  # whose process died with the machine
+    assert path.read_bytes() == killed.file
+    assert len(seen) >= 4
+
+
+def _contents(path: Path) -> tuple[set[str], dict[str, str]]:
+    """The hashes of all objects, and the refs, of a file that is opened as after a crash."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        return _rows(connection)
+
+
+def _contents_of_store(path: Path) -> tuple[set[str], dict[str, str]]:
+    """The same as the store opens it, which looks first whether the file has its end."""
+    connections = Connections(path, durability="full", read_only=True, busy_timeout_s=1)
+    connections.open()
+    try:
+        with connections.reader() as connection:
+            return _rows(connection)
+    finally:
+        connections.close()
+
+
+def _rows(connection: sqlite3.Connection) -> tuple[set[str], dict[str, str]]:
+    names = connection.execute("SELECT hash FROM name JOIN object USING (id)").fetchall()
+    refs = connection.execute("SELECT name, hash FROM ref").fetchall()
+    return {hash.hex() for (hash,) in names}, {name: hash.hex() for name, hash in refs}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("padding", [0, 512])
+async def test_a_thread_goes_on_from_each_commit_that_the_cut_log_holds(
+    killed: Killed, tmp_path: Path, padding: int
+) -> None:
+    path, log = tmp_path / "store.sqlite3", tmp_path / "store.sqlite3-wal"
+    ends = [each.size for each in killed.commits if each.size][:: 1 if padding else 4]
+    for cut in sorted({cut for end in ends for cut in (end - 1, end, end + 1)}):
+        path.write_bytes(killed.file)
+        log.write_bytes(killed.log[:cut] + bytes(padding))
+        expected = killed.left_by(cut)
+        async with open_store(path) as store:
+            assert await store.refs() == expected.refs
+            assert (await store.verify()).objects == len(expected.objects)
+            for hash in expected.objects:
+                assert (await store.get(Hash(hash))).hash == hash
+            await _go_on(store)
+            assert (await store.verify()).ok
+
+
+async def _go_on(store: Store) -> None:
+    """Run the thread to its end, as far as that may be done."""
+    again: list[str] = []
+    threads = await list_threads(store)
+    if not threads:
+        done = await Engine(store).start(writing(again), "p")
+    elif await _is_completed(store, threads[0]):
+        return
+    else:
+        done = await Engine(store).resume(writing(again), threads[0])
+    if done.state == "failed":  # an unsafe effect was begun, and not finished in the log
+        assert "was never recorded" in done.summary
+    else:
+        assert done.value == VALUE
+    assert len(again) <= 4 * ROUNDS
+
+
+async def _is_completed(store: Store, thread_id: ThreadId) -> bool:
+    return (await read_thread(store, thread_id)).status.state == "completed"
