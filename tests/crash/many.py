@@ -12,13 +12,13 @@ import anyio
 from scenario import Deadly, Traces, workflow
 
 from workflow_cas import SqliteStore, open_store
-from workflow_execute import Engine, list_threads, read_thread
-from workflow_protocol import Answer, Question, ThreadId
+from workflow_execute import Asking, Engine, list_threads, read_thread
+from workflow_protocol import Answer, ThreadId
 
 THREADS = 8
 
 
-async def asker(key: str, question: Question) -> Answer:
+async def asker(asking: Asking) -> Answer:
     """Say yes."""
     return Answer(approved=True)
 

@@ -20,7 +20,7 @@ from typing_extensions import TypeForm
 
 from workflow_agent_react import ReactAdapterConfig, Toolset, create_react_adapter
 from workflow_cas import GcReport, RefMove, Store, Stored, VerifyReport
-from workflow_execute import Engine, Workflow, create_workflow
+from workflow_execute import Asking, Engine, Workflow, create_workflow
 from workflow_protocol import (
     END,
     START,
@@ -278,9 +278,9 @@ def workflow(traces: Traces, deadly: Deadly) -> Workflow:
 def engine(store: Store, traces: Traces, deadly: Deadly) -> Engine:
     """An engine whose person says yes, once."""
 
-    async def asker(key: str, question: Question) -> Answer:
+    async def asker(asking: Asking) -> Answer:
         deadly.boundary()
-        traces.add("asked", key)
+        traces.add("asked", asking.key)
         return Answer(approved=True)
 
     return Engine(DeadlyStore(store, deadly), locks=traces.folder / "locks", asker=asker)

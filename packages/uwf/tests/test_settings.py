@@ -20,10 +20,12 @@ async def test_limits_of_the_configuration_suspend_and_raising_them_goes_on(uwf:
         plain = config.read_text(encoding="utf-8")
         config.write_text(f"{plain}limits: {{max_rounds: 1}}\n", encoding="utf-8")
         stopped = await uwf("run", entry, "Look.")
-        assert (stopped.code, "limit of 1 model calls" in stopped.err) == (1, True)
+        assert (stopped.code, "limit of 1 model calls" in stopped.err) == (3, True)
+        assert "Raise `limits.max_rounds`, now 1, in " in stopped.err
         config.write_text(f"{plain}limits: {{max_tokens: 100}}\n", encoding="utf-8")
         stopped = await uwf("thread", "resume")
-        assert (stopped.code, "limit of 100 tokens" in stopped.err) == (1, True)
+        assert (stopped.code, "limit of 100 tokens" in stopped.err) == (3, True)
+        assert "Raise `limits.max_tokens`, now 100, in " in stopped.err
         prices = "prices: {scripted: {input: 1, output: 1}}"
         config.write_text(f"{plain}limits: {{max_cost: 0.5, {prices}}}\n", encoding="utf-8")
         assert json.loads((await uwf("thread", "resume")).out) == "b"
@@ -72,7 +74,7 @@ async def test_a_resumed_thread_is_supervised_too(uwf: Cli) -> None:
         config = uwf.home / "workflow.yaml"
         plain = config.read_text(encoding="utf-8")
         config.write_text(f"{plain}limits: {{max_steps: 1}}\n", encoding="utf-8")
-        assert (await uwf("run", entry, "Talk.")).code == 1
+        assert (await uwf("run", entry, "Talk.")).code == 3
         config.write_text(f"{plain}supervisor: {{every: 1}}\n", encoding="utf-8")
         resumed = await uwf("thread", "resume")
     assert "completed (1): stopped by the supervisor: enough" in resumed.err

@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -40,7 +41,7 @@ def _run(argv: Sequence[str] | None) -> int:
     output = Output()
     try:
         arguments = parse(argv)
-        output = Output(json=arguments.json)
+        output = Output(json=arguments.json, traceback=arguments.traceback or _wants_traceback())
         if arguments.home is not None:
             os.environ["UWF_HOME"] = str(arguments.home.absolute())
         return _call_command(arguments, output)
@@ -83,7 +84,7 @@ def _call_command(arguments: argparse.Namespace, output: Output) -> int:
     options = {
         name: _decode_argument(name, value)
         for name, value in vars(arguments).items()
-        if name not in {"command", "json", "home"}
+        if name not in {"command", "json", "home", "traceback"}
     }
     module, _, function = str(arguments.command).partition(":")
     command: Callable[..., int] = getattr(import_module(f"uwf.commands.{module}"), function)
@@ -110,12 +111,18 @@ def _decode_argument(name: str, value: object) -> object:
         raise UsageError(f"the {name.replace('_', '-')} is not valid UTF-8") from error
 
 
+def _wants_traceback() -> bool:
+    return os.environ.get("UWF_TRACEBACK", "") not in {"", "0"}
+
+
 def _raise_interrupt() -> None:
     raise KeyboardInterrupt
 
 
 def _report_error(output: Output, error: Exception) -> None:
     message = _error_message(error)
+    if output.traceback:
+        output.say("".join(traceback.format_exception(error)).rstrip())
     output.say(f"uwf: {message}")
     output.record({"error": {"type": type(error).__name__, "message": message}})
 

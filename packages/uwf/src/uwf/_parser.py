@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _EXIT_CODES = (
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 cancelled. "
-    "`run` exits with the return code of the workflow."
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the thread waits for a person or a limit, "
+    "130 cancelled, 141 the reader of the output has gone. "
+    "`run` and `thread resume` exit with the return code of a workflow that completed."
 )
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read a command line: `command` is `module:function`, the rest its arguments by name."""
-    return make_parser().parse_args(argv, argparse.Namespace(json=False, home=None))
+    return make_parser().parse_args(
+        argv, argparse.Namespace(json=False, home=None, traceback=False)
+    )
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -22,6 +25,11 @@ def make_parser() -> argparse.ArgumentParser:
     # Their defaults are the caller's: a command's would hide what is given before it.
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--json", action="store_true", help="print JSON, one value per line")
+    common.add_argument(
+        "--traceback",
+        action="store_true",
+        help="show the whole traceback of what failed (also with UWF_TRACEBACK=1)",
+    )
     common.add_argument(
         "--home",
         type=_folder,
@@ -259,13 +267,21 @@ def _thread_commands(add: _CommandGroup) -> None:
     sub = add_for_one("answer", "_thread:answer", "answer a question of a thread")
     sub.add_argument("key", nargs="?", help="the key of the question, if there are several")
     decision = sub.add_mutually_exclusive_group(required=True)
-    decision.add_argument("--approve", dest="approved", action="store_true", help="answer yes")
+    decision.add_argument(
+        "--approve", dest="approved", action="store_true", default=True, help="answer yes"
+    )
     decision.add_argument("--deny", dest="approved", action="store_false", help="answer no")
+    decision.add_argument(
+        "--arguments",
+        metavar="JSON",
+        help="answer yes, and run the call with these arguments instead: one JSON object",
+    )
     sub.add_argument("--text", default="", help="a text for the model, such as the reason")
 
     add_for_one("pause", "_thread:pause", "suspend a running thread now")
     add_for_one("cancel", "_thread:cancel", "cancel a thread now")
-    add_for_one("delete", "_thread:delete", "delete a thread and its child threads")
+    sub = add_for_one("delete", "_thread:delete", "delete a thread and its child threads")
+    sub.add_argument("--yes", dest="assume_yes", action="store_true", help="delete without asking")
 
     sub = add_for_one("fork", "_thread:fork", "copy the first steps of a thread into a new thread")
     sub.add_argument(

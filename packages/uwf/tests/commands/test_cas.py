@@ -52,7 +52,7 @@ async def test_what_is_deleted_frees_its_space(uwf: Cli) -> None:
 
     wrong = await uwf("thread", "delete", "0000")
     assert (wrong.code, "there is no thread '0000'" in wrong.err) == (1, True)
-    deleted = await uwf("thread", "delete", ids[0], "--json")
+    deleted = await uwf("thread", "delete", ids[0], "--yes", "--json")
     assert (deleted.code, deleted.lines) == (0, [{"thread": ids[0], "deleted": [ids[0]]}])
     assert ids[0] not in (await uwf("thread", "list")).out
     young = await uwf("cas", "gc")

@@ -75,7 +75,7 @@ async def test_no_configuration_at_all_says_uwf_setup(uwf: Cli, entry: Path) -> 
 
     assert done.code == 1
     assert "run `uwf setup`" in done.err
-    assert "uwf thread resume 01" in done.err
+    assert "there is no thread yet" in (await uwf("thread", "list")).err
 
 
 async def test_an_unreachable_provider_is_named_and_the_thread_can_go_on_later(

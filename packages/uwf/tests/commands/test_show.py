@@ -14,12 +14,12 @@ async def test_what_an_unfinished_turn_took_is_in_the_totals(uwf: Cli) -> None:
         plain = config.read_text(encoding="utf-8")
         prices = "prices: {scripted: {input: 1000, output: 2000}}"
         config.write_text(f"{plain}limits: {{max_rounds: 2, {prices}}}\n", encoding="utf-8")
-        assert (await uwf("run", entry, "Look.")).code == 1
+        assert (await uwf("run", entry, "Look.")).code == 3
         shown = await uwf("show")
         assert "tokens     20 in (0 cached), 10 out, 2 model calls" in shown.out
         assert "cost       0.0400" in shown.out
         config.write_text(f"{plain}limits: {{max_steps: 1, {prices}}}\n", encoding="utf-8")
-        assert (await uwf("thread", "resume")).code == 1
+        assert (await uwf("thread", "resume")).code == 3
     (data,) = (await uwf("show", "--json")).lines
     assert data["usage"] == {"input_tokens": 30, "output_tokens": 15, "calls": 3}
     assert (data["cost"], len(data["steps"])) == (0.06, 1)
@@ -48,7 +48,7 @@ async def test_a_call_that_was_cut_off_is_shown_as_such(uwf: Cli) -> None:
     uwf.home.mkdir()
     (uwf.home / "workflow.yaml").write_text("limits: {max_seconds: 0.5}\n", encoding="utf-8")
     ran = await uwf("run", uwf.write("waiting.py", WAITING_CALL), "Ask.")
-    assert (ran.code, "the limit of 0.5 seconds is reached" in ran.err) == (1, True)
+    assert (ran.code, "the limit of 0.5 seconds is reached" in ran.err) == (3, True)
     shown = await uwf("show", "--turns")
     assert (
         "llm/0      (stopped before its reply; counted with the largest possible cost)" in shown.out

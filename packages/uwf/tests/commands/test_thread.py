@@ -65,7 +65,7 @@ async def test_questions_are_shown_answered_once_in_any_order_and_the_thread_goe
 ) -> None:
     entry = uwf.write("asking.py", ASKING)
     ran = await uwf("run", entry, "x")
-    assert ran.code == 1
+    assert ran.code == 3
     assert "uwf thread answer 01" in ran.err
 
     shown = await uwf("show")
@@ -99,7 +99,7 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
         if each["thread"] != parent["thread"]
     ]
     child = waiting["thread"]
-    assert (ran.code, parent["state"], waiting["state"]) == (1, "suspended", "suspended")
+    assert (ran.code, parent["state"], waiting["state"]) == (3, "suspended", "suspended")
     assert f"child thread {child} (develop) waits: Drop the table?" in ran.err
     assert f"To answer: `uwf thread answer {child} --approve|--deny`" in ran.err
     assert f"To continue: `uwf thread resume {parent['thread']}`\n" in ran.err
@@ -125,7 +125,7 @@ async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
     too_deep = await uwf("run", entry, "x")
     assert "the limit of 0 levels of child threads" in too_deep.err
     config.write_text("limits: {max_depth: 1}\n", encoding="utf-8")
-    assert (await uwf("thread", "resume")).code == 1
+    assert (await uwf("thread", "resume")).code == 3
     (data,) = (await uwf("show", "--json")).lines
     listed = (await uwf("thread", "list", "--json")).lines
     (child,) = [each["thread"] for each in listed if each["thread"] != data["thread"]]

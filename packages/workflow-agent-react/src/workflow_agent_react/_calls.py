@@ -181,6 +181,7 @@ class CallRunner(Generic[T]):
                     key=f"tool/{round}/{index}",
                     name=call.name,
                     ok=False,
+                    skipped=True,
                     summary="skipped: the role had resolved",
                     call_id=call.id,
                 )

@@ -65,7 +65,7 @@ from workflow_execute.engine._engine import (
     run_workflow,
 )
 from workflow_execute.journal._entry import JournalEntry
-from workflow_execute.journal._questions import Asker
+from workflow_execute.journal._questions import Asker, Asking
 from workflow_execute.run._services import Observer
 from workflow_execute.threads._read import (
     StoredStep,
@@ -86,6 +86,7 @@ __all__ = [
     "SUPERVISOR_KEYS",
     "AlreadyAnswered",
     "Asker",
+    "Asking",
     "BindingError",
     "BranchRecord",
     "Budget",

@@ -141,7 +141,7 @@ class Budget:
         if price is None:
             if self.limits.max_cost is not None:
                 raise LimitReached(
-                    "max_cost", f"max_cost is set, but {model!r} has no price; add one to prices"
+                    "prices", f"max_cost is set, but {model!r} has no price; add one to prices"
                 )
             return Charge(tokens, usage.cost_micros or 0)
         cached = price.input if price.cached is None else price.cached

@@ -91,10 +91,11 @@ class QuestionError(WorkflowError):
 
 
 class AlreadyAnswered(QuestionError):
-    """The question has its answer, which can't be changed."""
+    """The question has its answer, which can't be changed. `said` tells it, and who gave it."""
 
-    def __init__(self, key: str, pending: Sequence[str]) -> None:
-        super().__init__(key, pending, f"the question {key!r} has an answer already")
+    def __init__(self, key: str, pending: Sequence[str], said: str) -> None:
+        self.said = said
+        super().__init__(key, pending, f"the question {key!r} has an answer already: {said}")
 
 
 class JournalMismatch(WorkflowError):
@@ -156,9 +157,15 @@ class ChildCancelled(WorkflowError):
 
 
 class ChildSuspended(Suspended):
-    """A child thread waits: `cause` says for what, `threads` which one, at the very bottom."""
+    """A child thread waits: `cause` says for what, `threads` which one, at the very bottom.
 
-    def __init__(self, reason: str, *, cause: Cause, threads: Sequence[ThreadId]) -> None:
+    `limit` names the limit that is reached, if that is the cause.
+    """
+
+    def __init__(
+        self, reason: str, *, cause: Cause, threads: Sequence[ThreadId], limit: str = ""
+    ) -> None:
         self.cause: Cause = cause
+        self.limit = limit
         self.threads = tuple(threads)
         super().__init__(reason)

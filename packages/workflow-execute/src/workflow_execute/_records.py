@@ -26,6 +26,9 @@ SUPERVISOR_KEYS = "supervisor/"
 ThreadState = Literal["running", "suspended", "failed", "completed", "cancelled"]
 ShownState = ThreadState | Literal["interrupted"]
 """`interrupted` is a thread that was running when its process died."""
+SUSPENDED_CODE = 3
+"""The return code of a thread that waits for a person or a limit, to tell it from a failed one."""
+
 Cause = Literal["", "question", "limit", "paused", "forked"]
 """What a suspended thread waits for."""
 TurnKind = Literal[
@@ -87,6 +90,9 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What the step counts against limits, where that isn't its usage."""
     charged_micros: int = 0
     """The same in millionths of the currency of the price table."""
+    skipped_calls: tuple[str, ...] = ()
+    """The key and tool of each call that the model wrote after its result, so that it was not
+    made."""
 
 
 class TurnRecord(
@@ -97,7 +103,7 @@ class TurnRecord(
     rename={
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
         "fingerprint": "s", "value": "v", "first": "f", "charged_tokens": "u",
-        "charged_micros": "m",
+        "charged_micros": "m", "by": "b",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
@@ -126,6 +132,8 @@ class TurnRecord(
     """What a model call counts against limits."""
     charged_micros: int = 0
     """The same in millionths of the currency of the price table."""
+    by: str = ""
+    """Who gave an answer: the user and the process."""
 
 
 class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -138,6 +146,12 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The completion's summary, or the reason for any other state."""
     error: str = ""
     """The type of the exception, for `failed`."""
+    origin: str = ""
+    """The file, line and function of the user's code that raised it."""
+    traceback: str = ""
+    """Of that exception, its middle left out if it is long."""
+    limit: str = ""
+    """The name of the limit that is reached, for the cause `limit`."""
     cause: Cause = ""
     place: str = ""
     """The role at work when it ended, for all but `completed`."""

@@ -16,14 +16,20 @@ class ThreadResult:
     thread_id: ThreadId
     state: ThreadState
     return_code: int
-    """0 completed (or the workflow's own code), 1 failed or suspended, 130 cancelled."""
+    """0 completed (or the workflow's own code), 1 failed, 3 suspended, 130 cancelled."""
     summary: str
     """The completion's summary, or the reason for any other state."""
     steps: tuple[RoleStep, ...]
     error: Exception | None = None
     """What a role raised, for `failed`."""
+    origin: str = ""
+    """The file, line and function of the user's code that raised it."""
+    traceback: str = ""
+    """Of that exception, as it is recorded."""
     cause: Cause = ""
     """What a suspended thread waits for."""
+    limit: str = ""
+    """The name of the limit that is reached, for the cause `limit`: a field of `Limits`."""
     waits_for: tuple[ThreadId, ...] = ()
     """The threads below it that a suspended thread waits for: they are the ones to answer."""
 

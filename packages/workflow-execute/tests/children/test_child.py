@@ -10,6 +10,7 @@ import pytest
 
 from workflow_cas import RefMove, SqliteStore, content, open_store
 from workflow_execute import (
+    Asking,
     ChildFailed,
     ChildResult,
     ChildTask,
@@ -281,14 +282,14 @@ async def test_a_question_at_the_bottom_suspends_all_above_and_its_answer_goes_o
 
 
 async def test_a_person_at_hand_is_asked_by_one_child_at_a_time(store: SqliteStore) -> None:
-    asking = 0
+    at_once = 0
 
-    async def asker(key: str, question: Question) -> Answer:
-        nonlocal asking
-        asking += 1
-        assert asking == 1
+    async def asker(asking: Asking) -> Answer:
+        nonlocal at_once
+        at_once += 1
+        assert at_once == 1
         await anyio.lowlevel.checkpoint()
-        asking -= 1
+        at_once -= 1
         return Answer(approved=True)
 
     async def ask(ctx: ThreadContext) -> int:

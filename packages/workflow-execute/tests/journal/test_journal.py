@@ -11,11 +11,10 @@ import pytest
 from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
 from workflow_execute import (
     AlreadyAnswered,
+    Asking,
     Engine,
     JournalMismatch,
     QuestionError,
-    ThreadBusy,
-    list_threads,
     read_attempts,
     read_thread,
     read_turn,
@@ -95,8 +94,10 @@ async def test_an_answer_needs_a_question(store: SqliteStore) -> None:
     for key in ("a", "b", "c"):
         await engine.answer(asked.thread_id, key, YES)
     await engine.resume(in_turn(ask_three), asked.thread_id)
-    with pytest.raises(QuestionError, match="no question is open"):
+    with pytest.raises(AlreadyAnswered, match=r"'a' has an answer already: approved by .* in proc"):
         await engine.answer(asked.thread_id, "a", YES)
+    with pytest.raises(QuestionError, match="no question is open"):
+        await engine.answer(asked.thread_id, "d", YES)
 
 
 async def test_answers_of_many_at_the_same_moment_are_each_kept_once(
@@ -129,14 +130,14 @@ async def test_an_asker_is_asked_one_question_at_a_time_and_its_answers_are_kept
     asked: list[str] = []
     at_once = 0
 
-    async def asker(key: str, question: Question) -> Answer | None:
+    async def asker(asking: Asking) -> Answer | None:
         nonlocal at_once
         at_once += 1
         assert at_once == 1
         await anyio.lowlevel.checkpoint()
         at_once -= 1
-        asked.append(key)
-        return None if key == "c" and len(asked) == 3 else YES
+        asked.append(asking.key)
+        return None if asking.key == "c" and len(asked) == 3 else YES
 
     engine = Engine(store, asker=asker)
     first = await engine.start(in_turn(ask_three), "p")
@@ -184,28 +185,6 @@ async def test_an_unsafe_effect_that_asks_before_it_acts_is_begun_again(store: S
     paid = await engine.resume(in_turn(turn), asked.thread_id)
 
     assert (paid.value, done) == (1, ["paid"])
-
-
-async def test_a_thread_that_is_being_run_takes_no_answers(
-    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("workflow_execute.engine._answer._PATIENCE_S", 0.1)
-    engine = Engine(store, locks=tmp_path / "locks")
-    started, go_on = anyio.Event(), anyio.Event()
-
-    async def turn(ctx: ThreadContext) -> int:
-        started.set()
-        await go_on.wait()
-        return 1
-
-    with anyio.fail_after(20):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(engine.start, in_turn(turn), "p")
-            await started.wait()
-            (thread_id,) = await list_threads(store)
-            with pytest.raises(ThreadBusy):
-                await engine.answer(thread_id, "k", YES)
-            go_on.set()
 
 
 async def test_a_fresh_attempt_begins_the_turn_anew_and_keeps_the_earlier_one(

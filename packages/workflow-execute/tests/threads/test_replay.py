@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from workflow_cas import MemoryStore, SqliteStore, content, open_store
 from workflow_execute import (
+    Asking,
     Engine,
     ForkError,
     JournalMismatch,
@@ -249,8 +250,8 @@ def scripted(script: list[list[Op]], performed: list[str], die: Callable[[], boo
 async def test_replays_and_forks_of_any_thread_equal_it(
     script: list[list[Op]], deaths: list[bool], at: int
 ) -> None:
-    async def asker(key: str, question: Question) -> Answer:
-        return Answer(approved=True, text=f"<{len(question.text)}>")
+    async def asker(asking: Asking) -> Answer:
+        return Answer(approved=True, text=f"<{len(asking.question.text)}>")
 
     performed: list[str] = []
     remaining = list(deaths)

@@ -98,6 +98,8 @@ class ToolFinished(_Event, frozen=True):
 
     name: str
     ok: bool
+    skipped: bool = False
+    """It was not made: the model gave its result earlier in the same reply."""
     summary: str = ""
     elapsed_ms: int = 0
     call_id: str = ""
@@ -141,6 +143,10 @@ class ThreadEnded(_Event, frozen=True):
     state: str
     return_code: int
     summary: str
+    error: str = ""
+    """The type of the exception, where a role failed."""
+    origin: str = ""
+    """The file, line and function that raised it, where that is known."""
 
 
 Event = (

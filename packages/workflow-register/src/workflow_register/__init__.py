@@ -62,6 +62,7 @@ from workflow_register.models._configured import (
     OpenProvider,
     configured_llm,
     effective_config,
+    noting_models,
     open_provider,
     provider_kinds,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "load_workflow",
     "lookup",
     "make_provider",
+    "noting_models",
     "open_provider",
     "profile_for",
     "provider_kinds",

@@ -254,8 +254,19 @@ def test_an_entry_that_cannot_be_loaded_is_one_clear_line(
         with pytest.raises(EntryError) as caught:
             load_workflow(bundle)
         assert str(caught.value).startswith(f"<bundle {bundle.hash[:12]}>/{message}")
-        assert "\n" not in str(caught.value)
+        assert "\n" not in str(caught.value) or "DefinitionError" in message
         assert "uwf_bundle" not in str(caught.value)
+
+
+def test_the_faults_of_a_definition_keep_their_lines(tmp_path: Path) -> None:
+    code = "from flow import *\nWorkflowDefinition(description='', roles=[role], table={})\n"
+    bundle = bundle_of(tmp_path, {"entry.py": code})
+    with pytest.raises(EntryError) as caught:
+        load_workflow(bundle)
+    first, *faults = str(caught.value).splitlines()
+    assert first.endswith(f"has {len(faults)} faults:")
+    assert len(faults) > 1
+    assert all(each.startswith("  ") for each in faults)
 
 
 def test_an_import_that_failed_can_be_tried_again(

@@ -16,6 +16,7 @@ from workflow_register import (
     config_path,
     configured_llm,
     effective_config,
+    noting_models,
     open_provider,
     provider_kinds,
     update_config,
@@ -246,3 +247,30 @@ except ConfigError as error:
         "run `uv pip install 'uwf[local]'`\n",
         "",
     )
+
+
+def test_a_model_is_checked_without_being_opened(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with noting_models() as models:
+        configured_llm()
+        configured_llm("cheap")
+    configured_llm("not noted")
+    assert [each.scene for each in models] == ["default", "cheap"]
+    with pytest.raises(ConfigError, match="run `uwf setup`"):
+        models[0].check()
+    provider = {"base_url": "http://127.0.0.1:9/v1", "api_key": "${LOOPBACK_KEY}"}
+    update_config(home, {"providers": {"loop": provider}, "models": {"default": "loop/m"}})
+    with pytest.raises(ConfigError, match="LOOPBACK_KEY is not set"):
+        models[1].check()
+    monkeypatch.setenv("LOOPBACK_KEY", "k")
+    assert models[1].check().model == "m"
+    headers = {"X-Team": "${NO_SUCH_TEAM}"}
+    update_config(home, {"providers": {"loop": {**provider, "headers": headers}}})
+    with pytest.raises(ConfigError, match="NO_SUCH_TEAM is not set"):
+        models[0].check()
+    config_path(home).write_text(
+        "providers: {loop: {kind: nowhere}}\nmodels: {default: loop/m}\n", encoding="utf-8"
+    )
+    with pytest.raises(ConfigError, match="no installed package provides 'nowhere'"):
+        models[0].check()

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import sys
-from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
-from typing import cast
 
-from uwf._errors import UsageError
-from uwf._settings import engine_settings, rule_for_commands
+from uwf._errors import Failed, UsageError
+from uwf.commands._hints import resume_command
+from uwf.commands._live import run_live
+from uwf.commands._model import model_or_default, require_local_model
 from uwf.commands._workflows import open_bundle
-from uwf.terminal._ask import ask_on_terminal, can_ask
-from uwf.terminal._loop import run_async
-from uwf.terminal._output import Output, pretty, printable
-from uwf.terminal._view import progress_view
-from workflow_cas import Store, content, open_store
+from uwf.terminal._output import Output
+from workflow_cas import Store, content
 from workflow_execute import (
-    Asker,
     Engine,
     JournalMismatch,
     ReplayedRequest,
@@ -30,17 +24,16 @@ from workflow_execute import (
     read_thread,
     workflow_of_child,
 )
-from workflow_protocol import Event, RoleFinished, WorkflowError
+from workflow_protocol import WorkflowError
 from workflow_register import (
     Bundle,
+    ConfiguredLlm,
     HasDefinition,
     check_name,
-    find_home,
-    keep_providers_open,
     load_workflow,
+    noting_models,
     read_bundle,
     read_registered,
-    store_path,
 )
 
 
@@ -52,18 +45,21 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
+        # Whether there is a model and its key is found out before there is a thread.
         if from_path is not None:
             bundle = open_bundle(from_path)
             name = Path(bundle.manifest.entry).stem
         else:
             bundle, name = await read_registered(store, check_name(workflow)), workflow
+        with noting_models() as models:
+            imported = import_workflow(bundle)
+        for each in models:
+            check_model(each)
         archive = content(bundle.data)
         await store.commit([archive])
-        return await engine.start(
-            import_workflow(bundle), task, workspace=folder, name=name, bundle=archive.hash
-        )
+        return await engine.start(imported, task, workspace=folder, name=name, bundle=archive.hash)
 
-    return _run(output, go)
+    return run_live(output, go, entry=from_path)
 
 
 def resume(
@@ -86,18 +82,40 @@ def resume(
             return await engine.resume(workflow, found.thread_id, fresh=fresh, workspace=workspace)
         archive = content(other.data)
         await store.commit([archive])
-        result = await engine.resume(
-            await workflow_of_child(store, import_workflow(other), found),
-            found.thread_id,
-            fresh=fresh,
-            workspace=workspace,
-            bundle=archive.hash,
-        )
-        if isinstance(result.error, JournalMismatch):
-            await _report_mismatch(output, engine, found, result.error)
-        return result
+        try:
+            return await engine.resume(
+                await workflow_of_child(store, import_workflow(other), found),
+                found.thread_id,
+                fresh=fresh,
+                workspace=workspace,
+                bundle=archive.hash,
+            )
+        except JournalMismatch as error:
+            await _report_mismatch(output, engine, found, error)
+            raise Failed(
+                1,
+                f"{error}. The thread is as it was; to start its turn again with the other bundle: "
+                f"`{resume_command(found.thread_id, bundle)} --fresh`",
+            ) from error
 
-    return _run(output, go)
+    return run_live(output, go, entry=bundle)
+
+
+def check_model(model: ConfiguredLlm) -> None:
+    """Refuse to begin without a model that a role will need.
+
+    Raises:
+        ConfigError: it isn't configured, or its key isn't there.
+        ModelAbsent: it is an embedded one that was not downloaded.
+    """
+    resolved = model.check()
+    if resolved.kind == "local":
+        require_local_model()
+        from workflow_local_model import ModelAbsent, default_cache, is_present, model_path
+
+        found, cache = model_or_default(resolved.model), default_cache()
+        if not is_present(found, cache):
+            raise ModelAbsent(found.name, model_path(found, cache))
 
 
 def check_workspace(workspace: Path | None) -> None:
@@ -145,104 +163,6 @@ async def _report_mismatch(
     difference = compare(made.get(error.key, error.now), error.now)
     if difference is not None:
         output.say(f"uwf: {error.key}: {difference}")
-
-
-def _run(output: Output, go: Callable[[Engine, Store], Awaitable[ThreadResult]]) -> int:
-    home = find_home()
-    settings = engine_settings(home)
-
-    async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
-        async with (
-            rule_for_commands(settings.sandbox),
-            open_store(store_path(home)) as store,
-            keep_providers_open(),
-        ):
-            engine = Engine(
-                store,
-                locks=home / "locks",
-                limits=settings.limits,
-                observer=observer,
-                asker=asker,
-                supervisor=settings.supervisor,
-                supervise_every=settings.supervise_every,
-            )
-            return await go(engine, store)
-
-    asks = can_ask() and not output.json
-    last_value = ""
-    broken: OSError | None = None
-    # Standard output is for our own data, not for what an entry and its roles print.
-    with (
-        contextlib.redirect_stdout(sys.stderr),
-        _show_warnings(output),
-        progress_view(sys.stderr, live=not output.json) as view,
-    ):
-
-        def observe(event: Event) -> None:
-            """Show an event. The thread goes on when nobody can read about it any more."""
-            nonlocal last_value, broken
-            if isinstance(event, RoleFinished):
-                last_value = event.value
-            try:
-                if broken is None:
-                    view.show(event)
-                    output.record(event)
-            except OSError as error:
-                broken = error
-
-        try:
-            asker = ask_on_terminal(view) if asks else None
-            result = run_async(lambda: main(observe, asker))
-        except BaseExceptionGroup as group:
-            raise _first_exception(group) from None
-    if broken is not None:
-        raise broken
-    if result.state == "completed" and last_value and not output.json:
-        print(printable(pretty(last_value)), flush=True)
-    if result.cause == "question":
-        for asking in result.waits_for or (result.thread_id,):
-            output.say(f"To answer: `uwf thread answer {asking} --approve|--deny`")
-    if result.state in {"failed", "suspended"}:
-        hint = " (--fresh starts the unfinished turn again)" if result.state == "failed" else ""
-        output.say(f"To continue: `uwf thread resume {result.thread_id}`{hint}")
-    return result.return_code
-
-
-@contextlib.contextmanager
-def _show_warnings(output: Output) -> Generator[None]:
-    """Show what the engine and the agents log while the block runs."""
-    handler = _LineHandler(output)
-    loggers = [logging.getLogger(name) for name in ("workflow_execute", "workflow_agent_react")]
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
-
-
-class _LineHandler(logging.Handler):
-    """Prints a log record, such as a supervisor that failed, as one line without a traceback."""
-
-    def __init__(self, output: Output) -> None:
-        super().__init__()
-        self._output = output
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show one record."""
-        error = record.exc_info[1] if record.exc_info else None
-        reason = f": {str(error) or type(error).__name__}" if error is not None else ""
-        with contextlib.suppress(OSError):  # nobody can read it any more
-            self._output.say(f"uwf: {record.getMessage()}{reason}")
-
-
-def _first_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception that task groups have wrapped, as the command has only one thing to say."""
-    first = group.exceptions[0]
-    if isinstance(first, BaseExceptionGroup):
-        return _first_exception(cast("BaseExceptionGroup[BaseException]", first))
-    return first
 
 
 def read_prompt(prompt: str) -> str:

@@ -52,7 +52,8 @@ def show(output: Output, thread: str, *, turns: bool) -> int:
             ),
             _as_text(
                 found, state, questions, used, unconfined, [*records, unfinished] if turns else None
-            ),
+            )
+            + (f"\n\n{found.status.traceback.rstrip()}" if output.traceback else ""),
         )
 
     run_async(main)
@@ -150,6 +151,7 @@ def _as_data(
         }
         if records is not None:
             data["turn"] = records[number]
+            data["skipped_calls"] = [_skipped(each) for each in step.record.skipped_calls]
         steps.append(data)
     whole: Record = {
         "thread": thread.thread_id,
@@ -161,6 +163,9 @@ def _as_data(
         "return_code": thread.status.return_code,
         "summary": thread.status.summary,
         "error": thread.status.error or None,
+        "raised_in": thread.status.origin or None,
+        "traceback": thread.status.traceback or None,
+        "limit": thread.status.limit or None,
         "role": thread.status.place or None,
         "questions": [
             {"key": key, "text": asked.text, "details": asked.details}
@@ -172,7 +177,21 @@ def _as_data(
         "commands_without_sandbox": unconfined,
         "usage": used.usage,
         "cost": _cost(used),
-        "tree": None if used.tree is None else {"usage": used.tree.usage, "cost": _cost(used.tree)},
+        "tree": None
+        if used.tree is None
+        else {
+            "usage": used.tree.usage,
+            "cost": _cost(used.tree),
+            "children": [
+                {
+                    "thread": each.thread_id,
+                    "workflow": each.workflow,
+                    "usage": each.own.usage,
+                    "cost": _cost(each.own),
+                }
+                for each in used.children
+            ],
+        },
         "steps": steps,
     }
     if records is not None:
@@ -202,10 +221,7 @@ def _as_text(
         lines.append(f"sandbox    commands ran without one: {unconfined}")
     if (cost := _cost(used)) is not None:
         lines.append(f"cost       {cost:.4f}")
-    if used.tree is not None:
-        lines.append(f"  in all   {_tokens(used.tree.usage)}, its child threads included")
-        if (cost := _cost(used.tree)) is not None:
-            lines.append(f"           {cost:.4f}")
+    lines += _tree_lines(used)
     if thread.origin is not None:
         lines.append(f"origin     {thread.origin}, the first {thread.own_from} steps")
     if thread.parent is not None:
@@ -214,6 +230,10 @@ def _as_text(
         kind = f"{status.error}: " if status.error else ""
         place = f" (role {status.place})" if status.place and state == "failed" else ""
         lines.append(f"summary    {kind}{status.summary}{place}")
+    if status.origin:
+        lines.append(f"raised in  {status.origin}")
+    if status.limit:
+        lines.append(f"limit      limits.{status.limit}")
     for key, asked in questions.items():
         lines += ["", f"question   {key}: {asked.text}"]
         lines += [f"           {line}" for line in asked.details.splitlines()]
@@ -221,10 +241,39 @@ def _as_text(
         lines += ["", *_step_lines(number, step)]
         if records is not None:
             lines += _turn_lines(records[number])
+            lines += map(_skipped_line, step.record.skipped_calls)
     if records is not None and records[-1] and len(records) > len(thread.steps):
         watched = all(str(each["key"]).startswith(SUPERVISOR_KEYS) for each in records[-1])
         lines += ["", "supervisor" if watched else "unfinished turn", *_turn_lines(records[-1])]
     return "\n".join(lines)
+
+
+def _tree_lines(used: ThreadUsage) -> list[str]:
+    """What the thread and those below it took together, and each of these by itself."""
+    if used.tree is None:
+        return []
+    parts = [("  in all", "its child threads included", used.tree)]
+    parts += [("  child", f"{each.thread_id} {each.workflow}", each.own) for each in used.children]
+    return [
+        f"{label:<10} {_tokens(part.usage)}{_cost_words(part)}, {what}"
+        for label, what, part in parts
+    ]
+
+
+def _cost_words(used: ThreadUsage) -> str:
+    cost = _cost(used)
+    return "" if cost is None else f", cost {cost:.4f}"
+
+
+def _skipped_line(call: str) -> str:
+    key, _, name = call.partition(" ")
+    return f"    {key:<10} {name} (skipped: it came after the result)"
+
+
+def _skipped(call: str) -> Record:
+    """A call that was not made, by its key and the tool's name."""
+    key, _, name = call.partition(" ")
+    return {"key": key, "name": name}
 
 
 def _step_lines(number: int, step: StoredStep) -> list[str]:

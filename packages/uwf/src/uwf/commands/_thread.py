@@ -7,11 +7,16 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from uwf._errors import UsageError
+from anyio import to_thread
+
+from uwf._errors import Failed, UsageError
+from uwf.commands._hints import resume_command
 from uwf.commands._run import check_workspace, read_prompt, workflow_of
 from uwf.commands._workflows import open_bundle
+from uwf.terminal._ask import is_about_call, read_arguments
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
+from uwf.terminal._view import shorten
 from workflow_cas import Store, content, open_store
 from workflow_execute import (
     Engine,
@@ -21,6 +26,7 @@ from workflow_execute import (
     find_thread,
     read_lineage,
     read_thread,
+    read_tree,
 )
 from workflow_protocol import Answer, ThreadId
 from workflow_register import find_home, store_path
@@ -132,10 +138,12 @@ def cancel(output: Output, thread: str) -> int:
     return _with_thread(thread, work)
 
 
-def delete(output: Output, thread: str) -> int:
-    """Delete a thread and all that it started."""
+def delete(output: Output, thread: str, *, assume_yes: bool) -> int:
+    """Delete a thread and all that it started, if the person wants that."""
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
+        if not assume_yes and not await _confirm_deletion(output, engine.store, thread_id):
+            raise Failed(1, "nothing was deleted")
         deleted = await engine.delete(thread_id)
         children = len(deleted) - 1
         below = f", and its {children} child threads" if children else ""
@@ -146,23 +154,85 @@ def delete(output: Output, thread: str) -> int:
     return _with_thread(thread, work)
 
 
-def answer(output: Output, thread: str, key: str | None, *, approved: bool, text: str) -> int:
-    """Answer a question of a suspended thread."""
+async def _confirm_deletion(output: Output, store: Store, thread_id: ThreadId) -> bool:
+    """Ask whether a thread shall be deleted.
+
+    Raises:
+        UsageError: there is nobody to ask.
+    """
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError(
+            f"thread {thread_id} would be deleted for good; add --yes to delete it without asking"
+        )
+    tree = await read_tree(store, thread_id)
+    children = sum(1 for _ in tree.walk()) - 1
+    below = f" and its {children} child threads" if children else ""
+    started = tree.thread.start
+    output.say(f"thread {thread_id}, {started.workflow}: {shorten(tree.thread.prompt, 60)}")
+    output.say(f"Delete it{below} for good? [y/N]")
+    reply = await to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
+    return reply.strip().lower() in {b"y", b"yes"}
+
+
+def answer(
+    output: Output,
+    thread: str,
+    key: str | None,
+    *,
+    approved: bool,
+    arguments: str | None,
+    text: str,
+) -> int:
+    """Answer a question of a thread, also one that a terminal shows at this moment."""
+    instead = _arguments(arguments)
+    given = Answer(approved=approved, text=text, arguments=instead)
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
-        left = await engine.answer(thread_id, key, Answer(approved=approved, text=text))
+        if instead:
+            await _check_about_call(engine, thread_id, key)
+        left = await engine.answer(thread_id, key, given)
         output.data(
             {"thread": thread_id, "approved": approved, "questions_left": left},
             "approved" if approved else "denied",
         )
+        top = await _root_thread(engine.store, thread_id)
         if left:
             output.say(f"{left} more questions: `uwf show {thread_id}`")
+        elif await engine.is_running(top):
+            output.say(f"Thread {top} is running and takes the answer. If it has stopped by then: "
+                       f"`{resume_command(top)}`")  # fmt: skip
         else:
-            top = await _root_thread(engine.store, thread_id)
-            output.say(f"To continue: `uwf thread resume {top}`")
+            output.say(f"To continue: `{resume_command(top)}`")
         return 0
 
     return _with_thread(thread, work)
+
+
+def _arguments(given: str | None) -> str:
+    """The arguments to run a call with, where some are given.
+
+    Raises:
+        UsageError: they are none.
+    """
+    if given is None:
+        return ""
+    if (arguments := read_arguments(given)) is None:
+        raise UsageError(f"--arguments takes one JSON object, not {given[:100]!r}")
+    return arguments
+
+
+async def _check_about_call(engine: Engine, thread_id: ThreadId, key: str | None) -> None:
+    """Refuse arguments for a question that has no call.
+
+    Raises:
+        UsageError: it has none.
+    """
+    for each in await engine.questions(thread_id):
+        if key in {None, each} and not is_about_call(each):
+            raise UsageError(
+                f"the question {each!r} is not about a tool call, so it takes no --arguments; "
+                "answer with --approve or --deny"
+            )
 
 
 async def _root_thread(store: Store, thread_id: ThreadId) -> ThreadId:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from workflow_cas import Store
 from workflow_execute import SUPERVISOR_KEYS, JournalEntry, StoredThread, read_tree, read_turn
-from workflow_protocol import Usage
+from workflow_protocol import ThreadId, Usage
 from workflow_reactor import NotAReply, Profile, read_reply
 
 
@@ -18,16 +18,35 @@ class ThreadUsage(NamedTuple):
     micros: int
     tree: ThreadUsage | None = None
     """The same with all child threads, where there are any."""
+    children: tuple[ChildUsage, ...] = ()
+    """What each thread below took by itself, a parent before its children."""
+
+
+class ChildUsage(NamedTuple):
+    """What a thread below another took by itself."""
+
+    thread_id: ThreadId
+    workflow: str
+    own: ThreadUsage
 
 
 async def read_thread_usage(store: Store, thread: StoredThread) -> ThreadUsage:
     """Add up a thread, and the tree that stands below it."""
-    tree = await read_tree(store, thread.thread_id)
-    parts = [await _usage_of_one(store, each.thread) for each in tree.walk()]
-    if len(parts) == 1:
-        return parts[0]
-    usage = sum((part.usage for part in parts), Usage())
-    return parts[0]._replace(tree=ThreadUsage(usage, sum(part.micros for part in parts)))
+    top, *below = (await read_tree(store, thread.thread_id)).walk()
+    own = await _usage_of_one(store, top.thread)
+    if not below:
+        return own
+    children = [
+        ChildUsage(
+            each.thread.thread_id,
+            each.thread.start.workflow,
+            await _usage_of_one(store, each.thread),
+        )
+        for each in below
+    ]
+    usage = sum((each.own.usage for each in children), own.usage)
+    micros = sum((each.own.micros for each in children), own.micros)
+    return own._replace(tree=ThreadUsage(usage, micros), children=tuple(children))
 
 
 async def _usage_of_one(store: Store, thread: StoredThread) -> ThreadUsage:

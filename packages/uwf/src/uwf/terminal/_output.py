@@ -15,6 +15,8 @@ class Output:
     """Prints for people, or with `json` one JSON value a line for programs."""
 
     json: bool = False
+    traceback: bool = False
+    """Show the whole traceback of what failed."""
     _stream: TextIO = field(default_factory=lambda: sys.stdout)
     """Standard output as it is now, whatever stands in for it while a thread runs."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TextIO, cast
 
+from uwf.terminal._screen import Screen
 from workflow_protocol import (
     Event,
     ModelReplied,
@@ -69,8 +71,7 @@ class Progress:
                 seconds = event.elapsed_ms / 1000
                 return f"  = {shorten(event.value)}  [{tokens} tokens, {seconds:.1f} s]"
             case ThreadEnded():
-                width = _WIDTH if event.state == "completed" else len(event.summary)
-                return f"{event.state} ({event.return_code}): {shorten(event.summary, width)}"
+                return _end(event)
             case _:
                 pass
         return None
@@ -81,6 +82,25 @@ class Progress:
         tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
         parts = (self.role, self.round, f"{seconds:.0f} s", tokens, self.now)
         return shorten(" · ".join(part for part in parts if part), width)
+
+
+def _end(event: ThreadEnded) -> str:
+    """How a thread ended; of a failure the type, what it says, and where it was raised."""
+    if event.state == "completed":
+        return f"completed ({event.return_code}): {shorten(event.summary)}"
+    summary = shorten(event.summary, len(event.summary))
+    if event.state == "suspended":  # to come: its code is none of a result
+        return f"suspended: {summary}"
+    words = [event.error, summary] if event.error else [summary]
+    place = f" ({relative_origin(event.origin)})" if event.origin else ""
+    return f"{event.state} ({event.return_code}): {': '.join(filter(None, words))}{place}"
+
+
+def relative_origin(origin: str) -> str:
+    """A file, line and function, the file as one would name it here."""
+    with suppress(OSError):  # the folder may be gone
+        origin = origin.removeprefix(f"{os.getcwd()}{os.sep}")
+    return shorten(origin, len(origin))
 
 
 def _compact(arguments: str) -> str:
@@ -96,21 +116,22 @@ def shorten(text: str, width: int = _WIDTH) -> str:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Shows events; `quiet` keeps the screen still for the length of a block."""
+    """Shows events; `quiet` keeps the screen still for a block, and gives it for a prompt."""
 
     show: Callable[[Event], None]
-    quiet: Callable[[], AbstractContextManager[None]]
+    quiet: Callable[[], AbstractContextManager[TextIO]]
 
 
 @contextmanager
-def progress_view(stream: TextIO, *, live: bool) -> Generator[View]:
+def progress_view(screen: Screen, *, live: bool) -> Generator[View]:
     """Show a thread's events while the block runs."""
     progress = Progress()
-    if live and stream.isatty():
-        with _live_view(progress, stream) as view:
+    if live and screen.isatty():
+        with _live_view(progress, screen) as view:
             yield view
     else:
-        yield View(lambda event: _print(progress.line(event), stream), nullcontext)
+        stream = cast("TextIO", screen)
+        yield View(lambda event: _print(progress.line(event), stream), screen.prompt)
 
 
 def _print(line: str | None, stream: TextIO) -> None:
@@ -119,13 +140,13 @@ def _print(line: str | None, stream: TextIO) -> None:
 
 
 @contextmanager
-def _live_view(progress: Progress, stream: TextIO) -> Generator[View]:
+def _live_view(progress: Progress, screen: Screen) -> Generator[View]:
     """Lines as they come, and below them one that changes: what goes on, tokens and time."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False)
+    console = Console(file=cast("TextIO", screen), highlight=False)
     with Live(
         get_renderable=lambda: Text(progress.status(console.width - 1), style="dim", no_wrap=True),
         console=console,
@@ -139,10 +160,11 @@ def _live_view(progress: Progress, stream: TextIO) -> Generator[View]:
                 console.print(Text(line))
 
         @contextmanager
-        def quiet() -> Generator[None]:
+        def quiet() -> Generator[TextIO]:
             live.stop()
             try:
-                yield
+                with screen.prompt() as stream:
+                    yield stream
             finally:
                 live.start()
 

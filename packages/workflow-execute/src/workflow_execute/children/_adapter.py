@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -106,13 +106,26 @@ async def workflow_of_child(store: Store, workflow: Workflow, thread: StoredThre
         names.insert(0, each.start.workflow)
         each = await read_thread(store, ThreadId(each.start.parent_thread))
     for name in names:
-        binding = workflow.binding
-        bound = (binding.adapter, *binding.overrides.values())
-        found = [a for a in bound if isinstance(a, WorkflowAdapter) and a.name == name]
-        if not found:
+        child = _child_workflow(workflow, name)
+        if child is None:
             raise ThreadNotResumable(
                 f"thread {thread.thread_id} is a child that runs {name!r}, but the parent workflow "
                 "has no workflow_adapter of this name; resume the parent thread instead"
             )
-        workflow = found[0].workflow
+        workflow = child
     return workflow
+
+
+def workflow_below(workflow: Workflow, names: Iterable[str]) -> Workflow | None:
+    """What a child runs, by the names on the way down; `None` where no adapter has one of them."""
+    found: Workflow | None = workflow
+    for name in names:
+        found = _child_workflow(found, name) if found is not None else None
+    return found
+
+
+def _child_workflow(workflow: Workflow, name: str) -> Workflow | None:
+    binding = workflow.binding
+    bound = (binding.adapter, *binding.overrides.values())
+    adapters = [a for a in bound if isinstance(a, WorkflowAdapter) and a.name == name]
+    return adapters[0].workflow if adapters else None

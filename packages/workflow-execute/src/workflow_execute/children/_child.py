@@ -15,7 +15,12 @@ import anyio
 import msgspec
 from typing_extensions import TypeForm
 
-from workflow_execute._errors import ChildCancelled, ChildFailed, ChildSuspended
+from workflow_execute._errors import (
+    ChildCancelled,
+    ChildFailed,
+    ChildSuspended,
+    LimitReached,
+)
 from workflow_execute._ids import new_thread_id
 from workflow_execute._records import Cause
 from workflow_execute._workflow import Workflow
@@ -209,6 +214,10 @@ def _error_to_raise(faults: Sequence[Exception]) -> Exception:
     return worst
 
 
+def _limit_of(wait: Suspended) -> str:
+    return wait.limit if isinstance(wait, LimitReached | ChildSuspended) else ""
+
+
 def _merge_suspensions(waits: Sequence[Suspended]) -> Suspended:
     """One suspension for all. A question is named before a limit: a person can do something."""
     if len(waits) == 1:
@@ -221,4 +230,5 @@ def _merge_suspensions(waits: Sequence[Suspended]) -> Suspended:
         "; ".join(dict.fromkeys(each.reason for each in waits)),
         cause="question" if "question" in causes else causes[0],
         threads=list(dict.fromkeys(threads)),
+        limit=next((name for name in map(_limit_of, waits) if name), ""),
     )

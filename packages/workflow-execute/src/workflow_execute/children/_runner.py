@@ -112,7 +112,7 @@ def _record_of_result(task: ChildTask, result: ThreadResult) -> ChildRecord:
             # A thread further down has said who it is already.
             reason = result.summary if result.waits_for else f"{who} waits: {result.summary}"
             threads = result.waits_for or (result.thread_id,)
-            raise ChildSuspended(reason, cause=result.cause, threads=threads)
+            raise ChildSuspended(reason, cause=result.cause, threads=threads, limit=result.limit)
         case "cancelled":
             raise ChildCancelled(result.thread_id, f"{who} was cancelled")
         case _:

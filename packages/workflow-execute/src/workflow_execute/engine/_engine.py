@@ -153,6 +153,8 @@ class Engine:
             ThreadNotFound: there is none of this id.
             ThreadBusy: it, or a thread above it, is being run elsewhere.
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
+            JournalMismatch: with the other bundle its unfinished turn, or that of a child, asks
+                for something else than is recorded. Nothing has changed then.
             NotADirectoryError: the workspace is not a folder, or no longer.
         """
         return await resume_thread(
@@ -258,7 +260,10 @@ class Engine:
         return await read_questions(self.store, thread_id)
 
     async def answer(self, thread_id: ThreadId, key: str | None, answer: Answer) -> int:
-        """Answer a question of a suspended thread, for good. `resume` goes on with it.
+        """Answer a question of a thread, for good, whoever runs it.
+
+        Where a person is asked at this moment, that question is taken back; else `resume` goes on
+        with the answer.
 
         Args:
             thread_id: the thread.
@@ -270,11 +275,10 @@ class Engine:
 
         Raises:
             ThreadNotFound: there is none of this id.
-            ThreadBusy: it is being run.
-            AlreadyAnswered: the question has an answer.
+            AlreadyAnswered: the question has an answer; says which, and who gave it.
             QuestionError: nothing is asked under this key, or several things and none is given.
         """
-        return await answer_question(self.store, self._services.locks, thread_id, key, answer)
+        return await answer_question(self.store, thread_id, key, answer)
 
     async def replay(
         self,

@@ -13,6 +13,7 @@ from workflow_execute._ids import now_ms
 from workflow_execute._records import TurnRecord
 from workflow_execute._result import ThreadResult
 from workflow_execute._workflow import Workflow
+from workflow_execute.children._adapter import workflow_below
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._workspace import resolve_workspace
 from workflow_execute.journal._turn_writer import TurnWriter
@@ -22,6 +23,7 @@ from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
 from workflow_execute.threads._read import StoredThread, read_thread, thread_ref
+from workflow_execute.threads._replay import check_unfinished_turn
 from workflow_execute.threads._tree import cancel_children, read_lineage, read_tree
 from workflow_protocol import Hash, ThreadId
 
@@ -49,6 +51,8 @@ async def resume_thread(
         folder = await resolve_workspace(workspace or stored.workspace)
         if fresh:
             await _abandon_turn(store, stored)
+        elif bundle is not None and bundle != stored.start.bundle:
+            await _check_turns(store, workflow, stored, folder)
         await _change_settings(
             store, stored, bundle=bundle, workspace=folder if workspace is not None else None
         )
@@ -66,6 +70,27 @@ async def resume_thread(
         )
         await run.resume(own.thread, own.attempts)
         return await run.run_to_end()
+
+
+async def _check_turns(
+    store: Store, workflow: Workflow, stored: StoredThread, folder: Path
+) -> None:
+    """Make sure that the unfinished turns of a thread and its children fit another workflow.
+
+    Raises:
+        JournalMismatch: one of them asks for something else than is recorded.
+    """
+    tree = await read_tree(store, stored.thread_id)
+    above = {child.thread.thread_id: part for part in tree.walk() for child in part.children}
+    for part in tree.walk():
+        names: list[str] = []
+        at = part
+        while at is not tree:
+            names.insert(0, at.thread.start.workflow)
+            at = above[at.thread.thread_id]
+        below = workflow_below(workflow, names)
+        if below is not None and part.thread.status.state != "completed":
+            await check_unfinished_turn(store, below, part.thread, folder)
 
 
 async def _abandon_turn(store: Store, stored: StoredThread) -> None:

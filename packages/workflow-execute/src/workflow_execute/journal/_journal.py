@@ -33,6 +33,7 @@ from workflow_protocol import (
     RoleStarted,
     RunOptions,
     Suspended,
+    ToolFinished,
     check_run_options,
 )
 
@@ -82,7 +83,9 @@ class StoreJournal:
         self.interrupted = interrupted
         """The process died in this turn, which hasn't come to where that was."""
         self.writer = TurnWriter(store, ref, last)
-        self.questions = Questions(self.writer, self._known, asker)
+        self.questions = Questions(self.writer, self._known, asker, thread_id=thread_id)
+        self.skipped_calls: list[str] = []
+        """Calls that the model wrote after its result."""
         self.meter = TurnMeter(budget, thread_id, self.writer)
         self._done: set[str] = set()
         self._performing = 0
@@ -140,6 +143,10 @@ class StoreJournal:
     async def note(self, event: Event) -> None:
         """See `Journal.note`."""
         results = self._known.results
+        if isinstance(event, RoleStarted):
+            self.questions.role = event.role
+        elif isinstance(event, ToolFinished) and event.skipped:
+            self.skipped_calls.append(f"{event.key} {event.name}")
         if event.key in results or (isinstance(event, RoleStarted) and results):
             event = msgspec.structs.replace(event, recorded=True)
         await self._notify(event)

@@ -20,6 +20,7 @@ class TurnRecords:
     intents: dict[str, TurnRecord] = field(default_factory=dict[str, TurnRecord])
     questions: dict[str, Question] = field(default_factory=dict[str, Question])
     answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
+    answered_by: dict[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of(cls, entries: Iterable[JournalEntry]) -> TurnRecords:
@@ -40,10 +41,15 @@ class TurnRecords:
                 case "question":
                     known.questions[key] = msgspec.json.decode(entry.bytes, type=Question)
                 case "answer":
-                    known.answers[key] = msgspec.json.decode(entry.bytes, type=Answer)
+                    known.add_answer(entry.record, entry.bytes)
                 case "lost" | "attempt":
                     pass
         return known
+
+    def add_answer(self, record: TurnRecord, data: bytes) -> None:
+        """Take in an answer."""
+        self.answers[record.key] = msgspec.json.decode(data, type=Answer)
+        self.answered_by[record.key] = record.by
 
     @property
     def pending(self) -> dict[str, Question]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
 import anyio.lowlevel
 import msgspec
 
-from workflow_cas import RefMove, Store, Stored, StoreError, node
+from workflow_cas import RefConflict, RefMove, Store, Stored, StoreError, node
 from workflow_execute._records import TurnRecord
 from workflow_execute.owners._commit import commit_shielded
 from workflow_protocol import Hash
@@ -28,6 +28,8 @@ class TurnWriter:
     """Appends records to the chain under one ref; those that wait together are one commit."""
 
     def __init__(self, store: Store, ref: str, last: Hash | None) -> None:
+        self.on_answer: Callable[[TurnRecord], None] | None = None
+        """Hears of answers that another process has put behind the last record."""
         self._store = store
         self._ref = ref
         self._queue: list[_QueuedRecord] = []
@@ -90,12 +92,61 @@ class TurnWriter:
             last = turn.hash
         return objects, last
 
+    async def catch_up(self) -> bool:
+        """Take over the answers that another process has put behind the last record, if any."""
+        async with self._writing:
+            return bool(await self._read_answers())
+
+    async def wait_for_answer(self, is_there: Callable[[], bool]) -> None:
+        """Wait until another process has given the answer that is waited for."""
+        async with self._store.watch(self._ref) as moves:
+            await self.catch_up()
+            while not is_there():
+                await anext(moves)
+                await self.catch_up()
+
+    async def _write(
+        self, batch: Sequence[_QueuedRecord]
+    ) -> tuple[Hash | None, BaseException | None]:
+        """Commit the records behind the last one, or behind answers that came meanwhile.
+
+        Raises:
+            RefConflict: something else came, or an answer that is among the records.
+        """
+        while True:
+            objects, last = self._chain_records(batch)
+            move = RefMove(self._ref, self.last, last)
+            try:
+                return last, await commit_shielded(self._store, objects, [move])
+            except RefConflict:
+                answered = await self._read_answers()
+                mine = {each.record.key for each in batch if each.record.kind == "answer"}
+                if not answered or answered & mine:
+                    raise
+
+    async def _read_answers(self) -> set[str]:
+        """The keys of what was answered by another process since; the rest is left alone."""
+        found = await self._store.ref(self._ref)
+        if self.on_answer is None or found is None or found == self.last:
+            return set()
+        records: list[TurnRecord] = []
+        at = found
+        while at != self.last:
+            node = (await self._store.get(at)).as_node()
+            record = node.read(TurnRecord)
+            if record.kind != "answer" or record.first:
+                return set()
+            records.append(record)
+            at = node.refs[0]
+        self.last = found
+        for record in reversed(records):
+            self.on_answer(record)
+        return {record.key for record in records}
+
     async def _write_queue(self) -> StoreError | None:
         batch, self._queue = self._queue, []
-        objects, last = self._chain_records(batch)
         try:
-            move = RefMove(self._ref, self.last, last)
-            cancelled = await commit_shielded(self._store, objects, [move])
+            last, cancelled = await self._write(batch)
         except StoreError as error:
             self._queue = [each for each in batch if not each.awaited] + self._queue
             for each in batch:

@@ -6,9 +6,10 @@ import msgspec
 
 from workflow_execute._budget import Limits
 from workflow_execute._errors import ChildCancelled, ChildSuspended, LimitReached
-from workflow_execute._records import Cause, StatusRecord, ThreadState
+from workflow_execute._records import SUSPENDED_CODE, Cause, StatusRecord, ThreadState
 from workflow_execute._result import ThreadResult
 from workflow_execute.owners._signals import Signal
+from workflow_execute.run._failure import message_of, origin_of, traceback_of
 from workflow_protocol import Completion, Suspended, ThreadContext, ThreadId
 
 
@@ -19,9 +20,17 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     return_code: int
     summary: str
     cause: Cause = ""
+    limit: str = ""
     waits_for: tuple[ThreadId, ...] = ()
     error: Exception | None = None
     """What a role raised, for `failed`."""
+    origin: str = ""
+    traceback: str = ""
+
+    @property
+    def error_type(self) -> str:
+        """The name of the exception's class."""
+        return "" if self.error is None else type(self.error).__name__
 
     def status(self, *, at_ms: int, role: str, turn_ms: int, died: bool) -> StatusRecord:
         """What is recorded of it.
@@ -38,8 +47,11 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
             at_ms=at_ms,
             return_code=self.return_code,
             summary=self.summary,
-            error=type(self.error).__name__ if self.error is not None else "",
+            error=self.error_type,
+            origin=self.origin,
+            traceback=self.traceback,
             cause=self.cause,
+            limit=self.limit,
             place=role,
             turn_ms=turn_ms if unfinished else 0,
             died=unfinished and died,
@@ -55,7 +67,10 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
             summary=self.summary,
             steps=ctx.steps,
             error=self.error,
+            origin=self.origin,
+            traceback=self.traceback,
             cause=self.cause,
+            limit=self.limit,
             waits_for=self.waits_for,
         )
 
@@ -70,13 +85,27 @@ def completed(done: Completion) -> Ending:
 
 def failed(error: Exception) -> Ending:
     """A role raised, or the store did."""
-    return Ending(state="failed", return_code=1, summary=message_of(error), error=error)
+    return Ending(
+        state="failed",
+        return_code=1,
+        summary=message_of(error),
+        error=error,
+        origin=origin_of(error),
+        traceback=traceback_of(error),
+    )
 
 
-def suspended(reason: str, cause: Cause, waits_for: tuple[ThreadId, ...] = ()) -> Ending:
+def suspended(
+    reason: str, cause: Cause, *, limit: str = "", waits_for: tuple[ThreadId, ...] = ()
+) -> Ending:
     """The thread waits."""
     return Ending(
-        state="suspended", return_code=1, summary=reason, cause=cause, waits_for=waits_for
+        state="suspended",
+        return_code=SUSPENDED_CODE,
+        summary=reason,
+        cause=cause,
+        limit=limit,
+        waits_for=waits_for,
     )
 
 
@@ -89,7 +118,8 @@ def ended_by_signal(signal: Signal | None, limits: Limits) -> Ending:
             return CANCELLED
         case None:
             seconds = limits.max_seconds or 0.0
-            return suspended(f"the limit of {seconds:g} seconds is reached", "limit")
+            reason = f"the limit of {seconds:g} seconds is reached"
+            return suspended(reason, "limit", limit="max_seconds")
 
 
 def is_question(error: Exception) -> bool:
@@ -101,9 +131,9 @@ def ended_by_error(error: Exception, *, open_questions: int) -> Ending:
     """The role's turn raised; a question, a limit or a child may be why."""
     match error:
         case LimitReached():
-            return suspended(error.reason, "limit")
+            return suspended(error.reason, "limit", limit=error.limit)
         case ChildSuspended():
-            return suspended(error.reason, error.cause, error.threads)
+            return suspended(error.reason, error.cause, limit=error.limit, waits_for=error.threads)
         case Suspended():
             others = open_questions - 1
             more = f" (and {others} more questions)" if others > 0 else ""
@@ -112,12 +142,3 @@ def ended_by_error(error: Exception, *, open_questions: int) -> Ending:
             return Ending(state="cancelled", return_code=130, summary=str(error))
         case _:
             return failed(error)
-
-
-def message_of(error: Exception) -> str:
-    """What an exception says, as text that can be stored, whatever its `__str__` does."""
-    try:
-        message = str(error)
-    except Exception:  # noqa: BLE001 - it is the role's own class
-        message = ""
-    return message.encode("utf-8", "backslashreplace").decode()

@@ -265,7 +265,13 @@ class Run:
         if status.state == "cancelled" and turn.children:
             await cancel_children(self._services.store, ctx.thread_id)
         await self._notify(
-            ThreadEnded(state=ending.state, return_code=ending.return_code, summary=ending.summary)
+            ThreadEnded(
+                state=ending.state,
+                return_code=ending.return_code,
+                summary=ending.summary,
+                error=ending.error_type,
+                origin=ending.origin,
+            )
         )
 
     async def _notify(self, event: Event) -> None:

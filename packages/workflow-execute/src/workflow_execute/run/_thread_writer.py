@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import anyio
 import msgspec
 
-from workflow_cas import RefMove, Store, content, node
+from workflow_cas import RefConflict, RefMove, Store, content, node
 from workflow_execute._ids import now_ms
 from workflow_execute._records import FORMAT, StartRecord, StateRecord, StatusRecord
 from workflow_execute.owners._commit import commit_shielded
@@ -74,6 +74,15 @@ class ThreadWriter:
         """Write a step, make it the head and close its turn: one transaction."""
         assert self.head is not None  # begin or continue_from came first
         step = msgspec.structs.replace(step, child_threads=tuple(turn.children))
+        while True:
+            try:
+                return await self._commit_step(step, number, turn)
+            except RefConflict:  # a question that the role gave up was answered meanwhile
+                if not await turn.journal.writer.catch_up():
+                    raise
+
+    async def _commit_step(self, step: RoleStep, number: int, turn: Turn) -> CommittedStep:
+        assert self.head is not None
         value, words = content(step.json), content(step.content)
         writer, elapsed_ms = turn.journal.writer, turn.elapsed_ms
         deferred, last = writer.deferred()
@@ -97,6 +106,7 @@ class ThreadWriter:
                 meter.charged.tokens if meter.used and meter.charged.tokens != tokens else None
             ),
             charged_micros=meter.charged.micros,
+            skipped_calls=tuple(turn.journal.skipped_calls),
         )
         state = node("state", record, refs)
         moves = [self._move("head", self.head, state.hash)]

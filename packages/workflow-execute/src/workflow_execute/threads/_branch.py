@@ -7,7 +7,7 @@ from pathlib import Path
 from workflow_cas import RefMove, Store, content, node
 from workflow_execute._errors import ForkError
 from workflow_execute._ids import new_thread_id, now_ms
-from workflow_execute._records import FORMAT, BranchRecord, StatusRecord
+from workflow_execute._records import FORMAT, SUSPENDED_CODE, BranchRecord, StatusRecord
 from workflow_execute.threads._read import StoredThread, read_thread, thread_ref
 from workflow_protocol import Hash, ThreadId
 
@@ -84,7 +84,11 @@ async def commit_branch(
         status = node(
             "status",
             StatusRecord(
-                state="suspended", at_ms=now_ms(), return_code=1, summary=reason, cause="forked"
+                state="suspended",
+                at_ms=now_ms(),
+                return_code=SUSPENDED_CODE,
+                summary=reason,
+                cause="forked",
             ),
         )
         objects.append(status)

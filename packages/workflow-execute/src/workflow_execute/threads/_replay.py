@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar, Unpack
 
 import msgspec
@@ -21,7 +23,13 @@ from workflow_execute.journal._questions import check_question
 from workflow_execute.journal._results import decode
 from workflow_execute.journal._turn_records import TurnRecords
 from workflow_execute.threads._context import context_of, typed_step
-from workflow_execute.threads._read import StoredStep, is_of_child, read_thread, read_turn
+from workflow_execute.threads._read import (
+    StoredStep,
+    StoredThread,
+    is_of_child,
+    read_thread,
+    read_turn,
+)
 from workflow_protocol import (
     SHOWN_KEYS,
     Answer,
@@ -99,15 +107,7 @@ async def replay_thread(
         ctx = replace(ctx, steps=(*ctx.steps, typed_step(step, workflow)))
         effects, requests = effects + journal.used, requests + journal.compared
     journal = _ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), on_request)
-    completion: Completion | None = None
-    try:
-        completion = completion_of(journal.decision)
-        if completion is None:
-            outcome = await workflow.advance(replace(ctx, journal=journal))
-            completion = outcome if isinstance(outcome, Completion) else None
-    except Exception as error:
-        if isinstance(error, JournalMismatch) and not isinstance(error, NotRecorded):
-            raise
+    completion = await _replay_unfinished(workflow, ctx, journal)
     if stored.status.state == "completed":
         recorded = Completion(
             return_code=stored.status.return_code or 0, summary=stored.status.summary
@@ -120,6 +120,45 @@ async def replay_thread(
         requests=requests + journal.compared,
         completion=completion,
     )
+
+
+async def check_unfinished_turn(
+    store: Store, workflow: Workflow, stored: StoredThread, folder: Path
+) -> None:
+    """Make sure that a workflow asks, in the unfinished turn, for what is recorded.
+
+    Args:
+        folder: the workspace that it would go on in.
+
+    Raises:
+        ThreadNotResumable: the workflow has not the roles, or other schemas.
+        JournalMismatch: it asks for something else.
+    """
+    if stored.turn is not None:
+        ctx = context_of(stored, workflow)
+        ctx = replace(ctx, start=msgspec.structs.replace(ctx.start, workspace=folder))
+        journal = _ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), None)
+        await _replay_unfinished(workflow, ctx, journal)
+
+
+async def _replay_unfinished(
+    workflow: Workflow, ctx: ThreadContext, journal: _ReplayJournal
+) -> Completion | None:
+    """Carry a turn out again as far as it came, and give the end of the thread if that is one.
+
+    Raises:
+        JournalMismatch: it asks for something else than is recorded.
+    """
+    try:
+        completion = completion_of(journal.decision)
+        if completion is not None:
+            return completion
+        outcome = await workflow.advance(replace(ctx, journal=journal))
+    except Exception:  # noqa: BLE001 - it ends where the records do, and a role may wrap that
+        outcome = None
+    if journal.mismatch is not None:  # whatever the role has made of it
+        raise journal.mismatch
+    return outcome if isinstance(outcome, Completion) else None
 
 
 async def _replay_step(
@@ -183,6 +222,8 @@ class _ReplayJournal:
         }
         self.used = 0
         self.compared = 0
+        self.mismatch: JournalMismatch | None = None
+        """The first thing that was asked for otherwise than it is recorded."""
 
     @property
     def decision(self) -> Decision | None:
@@ -205,26 +246,37 @@ class _ReplayJournal:
             )
         if record is None:
             raise NotRecorded(key)
-        check_input(record, options, self._last_size)
+        with self._noting_mismatch():
+            check_input(record, options, self._last_size)
         if known is None:
             if options.get("effect") is Effect.UNSAFE:
                 raise OutcomeUnknown(key)
             raise NotRecorded(key)
         if request is not None:
-            self._compare_bytes(key, digest, request)
+            with self._noting_mismatch():
+                self._compare_bytes(key, digest, request)
             self._last_size = known.record.size
         self.unused.discard(key)
         self.used += 1
         return decode(known.bytes, options["type"])
 
     async def ask(self, key: str, question: Question) -> Answer:
-        check_question(key, self._known.questions.get(key), question)
+        with self._noting_mismatch():
+            check_question(key, self._known.questions.get(key), question)
         if key not in self._known.answers:
             raise Suspended(question.text, key=key)
         return self._known.answers[key]
 
     async def note(self, event: Event) -> None:
         del event
+
+    @contextmanager
+    def _noting_mismatch(self) -> Generator[None]:
+        try:
+            yield
+        except JournalMismatch as error:
+            self.mismatch = self.mismatch or error
+            raise
 
     def _compare_bytes(self, key: str, digest: str, request: Callable[[], bytes]) -> None:
         """Make sure that the digest is that of the bytes, where it is a SHA-256."""

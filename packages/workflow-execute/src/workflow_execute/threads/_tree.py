@@ -10,7 +10,7 @@ from workflow_cas import RefConflict, RefMove, Store, Stored, node
 from workflow_execute._budget import Charge
 from workflow_execute._errors import ThreadNotFound
 from workflow_execute._ids import now_ms
-from workflow_execute._records import StatusRecord
+from workflow_execute._records import SUSPENDED_CODE, StatusRecord
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.owners._signals import Signal
 from workflow_execute.threads._read import (
@@ -112,7 +112,7 @@ async def stopped_status(store: Store, stored: StoredThread, signal: Signal) -> 
     record = StatusRecord(
         state="cancelled" if cancel else "suspended",
         at_ms=now_ms(),
-        return_code=130 if cancel else 1,
+        return_code=130 if cancel else SUSPENDED_CODE,
         summary="cancelled" if cancel else "paused",
         cause="" if cancel else "paused",
         place=stored.status.place,

@@ -19,7 +19,7 @@ from importlib.util import decode_source
 from types import CodeType, ModuleType
 from typing import Protocol, cast, runtime_checkable
 
-from workflow_protocol import WorkflowDefinition
+from workflow_protocol import WorkflowDefinition, WorkflowError
 from workflow_register._errors import EntryError
 from workflow_register.bundles._archive import PACKAGE_FILE, Bundle, module_name
 
@@ -181,7 +181,9 @@ def _import_error(namespace: _Namespace, entry: str, error: BaseException) -> En
     if isinstance(error, SyntaxError):
         place, line = error.filename or place, error.lineno or line
     words = str(error.msg if isinstance(error, SyntaxError) else error)
-    words = " ".join(words.replace(f"{namespace.name}.", "").split())
+    words = words.replace(f"{namespace.name}.", "")
+    if not isinstance(error, WorkflowError):  # whose lines are made for people
+        words = " ".join(words.split())
     kind = type(error).__name__
     return EntryError(
         place, f"{kind}{': ' if words else ''}{words}{_advice(namespace, error)}", line=line

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Protocol, cast
 import anyio.to_thread
 
 from workflow_protocol import Event
-from workflow_reactor import LlmFn, LlmProvider, LlmSource, create_llm_fn
+from workflow_reactor import LlmFn, LlmProvider, LlmSource, Secret, create_llm_fn
 from workflow_register._errors import ConfigError, ConfigFault
 from workflow_register._home import config_path, find_home
 from workflow_register._nearest import suggest
@@ -55,7 +56,24 @@ def configured_llm(scene: str = DEFAULT_SCENE, *, home: Path | None = None) -> C
             where there is no such key, `default` is used.
         home: where the configuration is; `find_home()` at the time of each session if not given.
     """
-    return ConfiguredLlm(scene, home)
+    made = ConfiguredLlm(scene, home)
+    if (noted := _noted.get()) is not None:
+        noted.append(made)
+    return made
+
+
+_noted: ContextVar[list[ConfiguredLlm] | None] = ContextVar("noted models", default=None)
+
+
+@contextmanager
+def noting_models() -> Generator[list[ConfiguredLlm]]:
+    """Collect what `configured_llm` makes while the block runs, as while an entry is imported."""
+    noted: list[ConfiguredLlm] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
 
 
 class ConfiguredLlm(LlmSource):
@@ -67,6 +85,25 @@ class ConfiguredLlm(LlmSource):
 
     def __repr__(self) -> str:
         return f"configured_llm({self.scene!r})"
+
+    def check(self) -> ResolvedModel:
+        """Say what serves the scene, with its key in its place. Nothing is asked or started.
+
+        Raises:
+            ConfigError: as for `session`.
+        """
+        home = self._home or find_home()
+        path = config_path(home)
+        resolved = resolve_model(effective_config(home), self.scene, path=path)
+        if resolved.kind == OPENAI_KIND:
+            provider = make_provider(resolved, os.environ, path=path)
+            secrets = [provider.api_key, *provider.headers.values()]
+            for each in secrets:
+                if isinstance(each, Secret):
+                    each.reveal()
+        else:
+            _load_plugin(resolved, path)
+        return resolved
 
     @asynccontextmanager
     async def session(
