@@ -117,6 +117,10 @@ async def test_the_doctor_shows_no_value_of_a_header(monkeypatch: pytest.MonkeyP
         ({"a": Secret("")}, "is empty"),
         ({"Content-Length": "1"}, "part of sending"),
         ({"host": "x"}, "part of sending"),
+        ({"Expect": "100-continue"}, "part of sending"),
+        ({"a": 1}, "'a' is of type int; use a string or a Secret"),
+        ({"a": None}, "'a' is of type NoneType"),
+        ({"a": "1", "A": "2"}, "'a' is set twice"),
     ],
 )
 def test_headers_that_can_not_be_sent_are_refused(headers: Any, words: str) -> None:
@@ -139,6 +143,14 @@ def test_a_provider_has_the_profile_of_its_host() -> None:
     given = LlmProvider(base_url="https://api.mistral.ai/v1", model="m", profile=Profile())
     assert given.profile.echo_reasoning
     assert not given.with_profile(stop=False).profile.stop
+
+
+def test_a_key_in_the_query_is_a_secret_and_other_values_are_not() -> None:
+    made = provider(base_url="https://h/v1?api-version=2024-10-21&subscription-key=a%2Fbcdefgh")
+
+    assert "a/bcdefgh" in made.secrets()
+    assert "a%2Fbcdefgh" in made.secrets()
+    assert "2024-10-21" not in made.secrets()
 
 
 @pytest.mark.parametrize("key", ["local", "a", "sk-1234", "model"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, cast
+from urllib.parse import unquote_plus, urlsplit
 
 from workflow_reactor._errors import ProviderConfigError
 from workflow_reactor._known_endpoints import profile_for
@@ -19,8 +20,9 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
 _OWN_HEADERS = frozenset(
     {"accept-encoding", "connection", "content-encoding", "content-length", "content-type"}
-    | {"host", "transfer-encoding"}
+    | {"host", "transfer-encoding", "expect", "keep-alive", "te", "trailer", "upgrade"}
 )
+_NAMES_A_KEY = re.compile(r"key|token|secret|sig|pass|auth|code|cred", re.IGNORECASE)
 _AS_KNOWN = Profile()
 
 
@@ -143,13 +145,26 @@ class LlmProvider:
         return revealed
 
     def secrets(self) -> list[str]:
-        """What no message may show: the key, and the values of headers with their words."""
+        """What no message may show: the key, the values of headers with their words, and keys that
+        stand in the base URL's query."""
         values = list(self.revealed_headers().values())
+        for pair in re.split("[&;]", urlsplit(self.base_url).query):
+            name, _, value = pair.partition("=")
+            if _NAMES_A_KEY.search(name):
+                values += [value, unquote_plus(value)]
         words = [word for value in values for word in re.split(r"[\s,;=]+", value)]
         return sorted({self.api_key.reveal(), *values, *words} - {""}, key=len, reverse=True)
 
     def _check_headers(self) -> None:
-        for name in self.headers:
+        names = [name.lower() for name in self.headers]
+        for name, value in cast("Mapping[str, object]", self.headers).items():
+            if names.count(name.lower()) > 1:
+                raise ProviderConfigError(f"the header {name!r} is set twice; keep one")
+            if not isinstance(value, str | Secret):
+                kind = type(value).__name__
+                raise ProviderConfigError(
+                    f"the value of the header {name!r} is of type {kind}; use a string or a Secret"
+                )
             if not _HEADER_NAME.fullmatch(name):
                 raise ProviderConfigError(f"{name!r} is no name for a header")
             if name.lower() in _OWN_HEADERS:

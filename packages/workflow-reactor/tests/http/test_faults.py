@@ -44,7 +44,12 @@ from workflow_reactor.http._faults import (
             "transient",
         ),
         (301, "", "permanent"),
+        (498, {"error": {"message": "flex tier capacity exceeded"}}, "transient"),
         (599, "", "transient"),
+        (400, {"__type": "ThrottlingException", "message": "m"}, "transient"),
+        (400, {"__type": "com.amazon.coral#ThrottlingException", "message": "m"}, "transient"),
+        (400, {"error_code": "rate_limit_exceeded", "error_msg": "m"}, "transient"),
+        (429, {"errorCode": "insufficient_quota", "message": "m"}, "permanent"),
         (999, "", "permanent"),
     ],
 )
@@ -80,6 +85,20 @@ def test_a_redirect_says_where_to_without_the_values_of_the_query() -> None:
     assert "a redirect to 'https://new.test/v1?token=…'; set base_url" in fault.message
 
 
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("//user:password@new.test/v1?token=x", "//…@new.test/v1?token=…"),
+        ("/v1/sk-abcdefghijkl?token=x", "/v1/[key]"),
+        ("/login#key=abcdefghijkl", "/login"),
+    ],
+)
+def test_a_redirect_within_the_host_shows_no_key_either(location: str, shown: str) -> None:
+    fault = fault_of_status(302, {"location": location}, b"")
+
+    assert f"a redirect to {shown!r}; set base_url" in fault.message
+
+
 def test_the_wish_to_wait_is_read_in_each_form() -> None:
     date = email.utils.formatdate(time.time() + 30, usegmt=True)
 
@@ -87,7 +106,8 @@ def test_the_wish_to_wait_is_read_in_each_form() -> None:
     assert retry_after({"retry-after-ms": "2500", "retry-after": "9"}) == 2.5
     assert 28 < (retry_after({"retry-after": date}) or 0) <= 30
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
-    for nonsense in ("-1", "soon", "inf", "nan", "", "Wed, 99 Oct 99999 07:28:00 GMT"):
+    assert retry_after({"retry-after": "2, 5"}) == 5  # a proxy has added its own
+    for nonsense in ("-1", "1, soon", "soon", "inf", "nan", "", "Wed, 99 Oct 99999 07:28:00 GMT"):
         assert retry_after({"retry-after": nonsense}) is None
     assert retry_after({}) is None
     body = b'{"error": {"message": "m", "details": [{"retryDelay": "7s"}]}}'
@@ -245,6 +265,19 @@ def test_no_text_makes_a_fault_of_the_server_stay(words: str, status: int) -> No
 def test_what_a_policy_forbids_is_told_apart(words: str) -> None:
     assert _kind(400, message=words) == "not_allowed"
     assert _kind(403, message=words) == "not_allowed"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unknown parameter: 'moderation'",
+        "Unrecognized request argument supplied: safety_settings",
+        "content_filter must be a boolean",
+        "The field content_filter: extra inputs are not permitted",
+    ],
+)
+def test_a_parameter_that_is_named_after_a_policy_is_a_wrong_request(words: str) -> None:
+    assert _kind(400, message=words, type="invalid_request_error") == "permanent"
 
 
 def test_a_request_larger_than_its_whole_rate_limit_never_fits() -> None:

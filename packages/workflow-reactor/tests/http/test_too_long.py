@@ -14,6 +14,12 @@ from workflow_reactor.http._faults import fault_of_error, fault_of_status
 from workflow_reactor.http._too_long import says_too_long
 
 TOO_LONG = {
+    "input-tokens-but-got": "maximum number of input tokens is 8192 but got 9000",
+    "token-count": "token count 9000 exceeds 8192",
+    "total-tokens": "total tokens 9000 > 8192",
+    "content-length": "Request exceeds maximum allowed content length",
+    "max-prompt-tokens": "max_prompt_tokens exceeded",
+    "traditional-chinese": "請求內容過長",
     "openai": "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens. Please reduce the length of the messages.",
     "openai-legacy": "This model's maximum context length is 4097 tokens, however you requested 4162 tokens (1090 in your prompt; 3072 for the completion). Please reduce your prompt; or completion length.",
     "openai-responses": "Your input exceeds the context window of this model. Please adjust your input and try again.",

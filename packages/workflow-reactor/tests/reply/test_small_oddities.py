@@ -94,3 +94,12 @@ def test_an_empty_stub_beside_an_answer_is_no_call(stub: Any) -> None:
     reply = read_reply(say("42", function_call=stub), Profile(), tools=TOOLS)
 
     assert (reply.text, reply.tool_calls) == ("42", ())
+
+
+def test_an_empty_refusal_in_a_part_of_text_is_none() -> None:
+    parts = [{"type": "text", "text": "Yes.", "refusal": ""}]
+    body = json.dumps({"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]})
+
+    reply = read_reply(body.encode(), Profile())
+
+    assert (reply.text, reply.finish) == ("Yes.", "stop")

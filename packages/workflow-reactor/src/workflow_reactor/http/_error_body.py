@@ -62,7 +62,7 @@ def read_error(error: object) -> ErrorBody:
     return ErrorBody(_quote(text, upstream, labels), code, " ".join(labels), wish_s)
 
 
-_LABELS = ("type", "code", "status")
+_LABELS = ("type", "code", "status", "__type", "error_type", "error_code", "errorCode")
 _INNER = ("error", "message", "detail", "msg", "errors")
 
 

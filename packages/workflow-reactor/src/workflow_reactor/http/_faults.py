@@ -12,7 +12,7 @@ from typing import Literal
 import httpx
 import msgspec
 
-from workflow_reactor._shown_url import shown_url
+from workflow_reactor._shown_url import shown_url, without_keys
 from workflow_reactor.http._error_body import ErrorBody, read_error, read_error_body
 from workflow_reactor.http._too_long import says_never_fits, says_too_long
 
@@ -20,7 +20,8 @@ FaultKind = Literal["transient", "permanent", "too_long", "not_allowed"]
 """`transient` passes by itself; `permanent` needs another key, URL, account or request; `too_long`
 a shorter conversation; `not_allowed` one that the provider's policy allows."""
 
-_TRANSIENT_STATUS = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
+# 498 is what Groq answers where its flex tier is full: https://console.groq.com/docs/errors
+_TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 498}) | frozenset(range(500, 600))
 _PERMANENT_STATUS = frozenset({501, 505})
 _MAY_BE_TOO_LONG = frozenset({None, 400, 422, 500})
 _MAY_BE_POLICY = frozenset({None, 400, 403, 422, 451})
@@ -40,6 +41,11 @@ _POLICY_WORDS = re.compile(
     r"content[ _-]?(?:filter|policy|management policy|moderation)|responsible ?ai|moderation"
     r"|usage polic|safety (?:system|polic|filter|setting)|prohibited.content|flagged"
     r"|data_?inspection|inappropriate content|content exists risk|sensitive content|敏感"
+)
+_NAMES_A_PARAMETER = re.compile(
+    r"(?:unknown|unrecogni[sz]ed|unexpected|unsupported|not supported|invalid)[^.]{0,40}?"
+    r"\b(?:parameter|argument|field|keyword|option)s?\b|\bmust be (?:a|an|one|of|either)\b"
+    r"|extra inputs are not permitted"
 )
 # Only where nothing else says what kind it is: an error under status 200 without a code.
 _PERMANENT_WORDS = (
@@ -147,7 +153,7 @@ def fault_of_error(
 def _kind(status: int | None, error: ErrorBody, wished_s: float | None) -> FaultKind:
     """Sort by status, by codes and by the wish to wait; by words only what these leave open."""
     words = f"{error.labels} {error.message}".lower()
-    codes = [re.sub("[_.-]", "", label) for label in error.labels.lower().split()]
+    codes = [re.sub("[_.-]", "", label) for label in re.split(r"[\s#:/]+", error.labels.lower())]
     passing = any(_PASSING_CODES.fullmatch(code) for code in codes)
     if status in _PERMANENT_STATUS:
         return "permanent"
@@ -159,11 +165,16 @@ def _kind(status: int | None, error: ErrorBody, wished_s: float | None) -> Fault
         return "permanent"
     if status in _MAY_BE_TOO_LONG and says_too_long(words):
         return "too_long"
-    if status in _MAY_BE_POLICY and _POLICY_WORDS.search(words):
+    if status in _MAY_BE_POLICY and _says_not_allowed(words):
         return "not_allowed"
     if status in _TRANSIENT_STATUS:
         return "transient"
     return _kind_by_words(words, wished_s) if status is None else "permanent"
+
+
+def _says_not_allowed(words: str) -> bool:
+    """Whether a policy is meant, and not a parameter of the request that is named after one."""
+    return bool(_POLICY_WORDS.search(words)) and not _NAMES_A_PARAMETER.search(words)
 
 
 def _kind_by_words(words: str, wished_s: float | None) -> FaultKind:
@@ -177,7 +188,12 @@ def _kind_by_words(words: str, wished_s: float | None) -> FaultKind:
 def _target(headers: Mapping[str, str]) -> str:
     """Where a redirect leads, without what may be a token."""
     location = headers.get("location", "")
-    shown = shown_url(location) if "://" in location else location.partition("?")[0]
+    if location.startswith("//"):
+        shown = shown_url(f"https:{location}").removeprefix("https:")
+    elif "://" in location:
+        shown = shown_url(location)
+    else:
+        shown = without_keys(re.split("[?#]", location)[0])
     return f" to {shown[:200]!r}; set base_url to where it leads" if location else ""
 
 
@@ -225,9 +241,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if in_ms is not None:
         return in_ms / 1000
     value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is not None or value is None:
-        return seconds
+    if value is None:
+        return None
+    several = [_number(each) for each in value.split(",")]  # of the server and of a proxy
+    seconds = [each for each in several if each is not None]
+    if len(seconds) == len(several):
+        return max(seconds)
     until = _timestamp(value)
     if until is None:
         return None

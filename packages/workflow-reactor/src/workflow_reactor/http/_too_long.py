@@ -39,6 +39,8 @@ _FORMS = re.compile(
             r"tokens?[\s_]*(?:limit|count)[\s_]*(?:is |has been |was )?(?:exceeded|reached)",
             r"tokens[\s_]limit[\s_](?:exceeded|reached)|exceed\w* (?:\w+ ){0,3}token limit",
             r"max\w* (?:allowed )?(?:prompt|input|request)[\s_](?:length|size|tokens)",
+            r"max_(?:prompt|input)_tokens exceeded|max\w* (?:allowed )?content length",
+            r"(?:token count|(?:total|input|prompt) tokens)[^.]{0,30}?(?:exceed|>|but got)",
             r"(?:prompt|input)_tokens_exceeded|max tokens of \d+ exceeded",
             r"(?:tokens).{0,40}?exceed\w* (?:the )?max\w* (?:message|input|prompt)",
             # how many tokens there were
@@ -49,7 +51,7 @@ _FORMS = re.compile(
             r"(?:reduce|shorten|decrease|trim|truncate) (?:the |your )?(?:\w+ of )?(?:the |your )?"
             r"(?:\w+ )?(?:length|size|tokens|messages?|prompts?|inputs?|request|conversation)",
             r"(?:shorter|smaller) (?:prompt|input|message|request|context|conversation)",
-            "超长|过长|超出.{0,12}(?:长度|上下文|限制)|超过.{0,12}(?:长度|上下文|最大)",
+            "超长|过长|超長|過長|超出.{0,12}(?:长度|上下文|限制)|超过.{0,12}(?:长度|上下文|最大)",
         ]
     ),
     re.DOTALL,

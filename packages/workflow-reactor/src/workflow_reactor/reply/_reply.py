@@ -97,7 +97,7 @@ class _Parts:
                     )
                 case {"type": "thinking" | "reasoning"}:
                     thoughts += _texts_in(fields.get("thinking") or fields.get("text"))
-                case {"refusal": str(words)}:
+                case {"refusal": str(words)} if words:
                     refusals.append(words)
                 case {"text": str(words)}:
                     texts.append(words)
