@@ -33,6 +33,8 @@ from workflow_reactor.testing import ScriptedLlm, call
 from workflow_register import BundleCorrupt, ConfigError, build_bundle, read_bundle
 from workflow_register.config._yaml import parse_config
 
+from .fuzz_replies import dialects, replies, schemas, texts
+
 Target = Callable[[random.Random], None]
 
 _YAML = [
@@ -183,4 +185,8 @@ TARGETS: dict[str, Target] = {
     "paths": paths,
     "gitignore": gitignore,
     "guards": guards,
+    "replies": replies,
+    "texts": texts,
+    "dialects": dialects,
+    "schemas": schemas,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_reactor import Profile, read_reply, tool_result
+from workflow_reactor import NotAReply, Profile, read_reply, tool_result
 from workflow_reactor.testing import function, history_faults, say
 
 SIGNATURE = "CpcCAcu98PBp+/=" * 40
@@ -166,3 +167,19 @@ def test_ids_are_unique_whatever_a_provider_sends(ids: list[str]) -> None:
     tools = [{"type": "function", "function": {"name": "ping", "parameters": {"type": "object"}}}]
 
     assert history_faults({"messages": messages, "tools": tools}) == []
+
+
+@pytest.mark.parametrize("broken", [b"\xff", b"\xed\xa0\x80", b"\x01", b"\n", b"\\ud800", b"\\q"])
+def test_a_field_that_goes_back_is_valid_json_whatever_came(broken: bytes) -> None:
+    body = b'{"choices":[{"message":{"content":"x","signature":{"a":["' + broken + b'"]}}}]}'
+
+    with contextlib.suppress(NotAReply):
+        reply = read_reply(body, Profile())
+
+        assert json.loads(reply.message.json.decode())["content"] == "x"
+
+
+def test_a_field_may_have_any_name() -> None:
+    body = b'{"choices":[{"message":{"content":"x","text":"y","self":1,"tools":2}}]}'
+
+    assert read_reply(body, Profile()).message.data["text"] == "y"

@@ -27,6 +27,7 @@ REASONING = re.compile(r"reason|think", re.IGNORECASE)
 """Names of the message's fields that hold what the model thought."""
 
 _DECODER = msgspec.json.Decoder(Fields)
+_CHECKER = msgspec.json.Decoder()
 
 
 def unknown_fields(raw: msgspec.Raw, known: frozenset[str]) -> Fields:
@@ -42,6 +43,11 @@ def unknown_fields(raw: msgspec.Raw, known: frozenset[str]) -> Fields:
 
 
 def _sendable(value: msgspec.Raw) -> msgspec.Raw:
-    """The value without halves of surrogate pairs, which strict endpoints refuse."""
+    """The value, which a decoder has seen whole, without halves of surrogate pairs.
+
+    Raises:
+        MsgspecError: it is broken: what is only passed over isn't looked at closely.
+    """
+    _CHECKER.decode(value)
     data = bytes(value)
     return msgspec.Raw(well_formed(data.decode()).encode()) if b"\\u" in data else value

@@ -150,7 +150,7 @@ class _Strict:
     def _merged(self, node: JsonObject) -> JsonObject:
         parts = all_of(node)
         beside = {key: value for key, value in node.items() if key != "allOf"}
-        if len(parts) == len(node["allOf"]) == 1:
+        if len(parts) == 1 and len(cast("list[Any]", node["allOf"])) == 1:
             (part,) = parts
             if not set(part) & set(beside) - {"default", *_ANNOTATIONS}:
                 return self.node({**part, **beside})
