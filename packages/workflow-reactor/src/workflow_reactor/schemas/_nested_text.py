@@ -29,6 +29,8 @@ from workflow_reactor.schemas._walk import (
 
 MAX_LEVELS = 8
 """So often may a string stand inside what was itself written as a string."""
+_MAX_JOINED = 8
+"""So deep are schemas joined. What is under more unions at once than that isn't looked into."""
 
 _ANYTHING: JsonObject = {}
 _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
@@ -68,6 +70,9 @@ class _Unfolder:
         self._values: list[object] = []
         self._types: dict[int, frozenset[str]] = {}
         self._parts: dict[tuple[int, int, str | int], JsonObject] = {}
+        self._meant: dict[tuple[int, int], Sequence[JsonObject]] = {}
+        self._joined: dict[tuple[str, tuple[int, ...]], JsonObject] = {}
+        self._joined_depth: dict[int, int] = {}
 
     def unfold(self, node: JsonObject, text: str, level: int) -> str:
         """The text with what is to be replaced in it; the same object where there is nothing."""
@@ -138,13 +143,41 @@ class _Unfolder:
         every = [_own_part(node, key)]
         every += [self._part(part, value, key) for part in self._same_place(node)]
         if options := self._likely(node, value):
-            every.append(_joined("anyOf", [self._part(each, value, key) for each in options]))
-        found = _joined("allOf", [each for each in every if each is not _ANYTHING])
+            every.append(self._join("anyOf", [self._part(each, value, key) for each in options]))
+        found = self._join("allOf", [each for each in every if each is not _ANYTHING])
         self._parts[place] = found
         return found
 
+    def _join(self, keyword: str, schemas: Sequence[JsonObject]) -> JsonObject:
+        """One schema in place of several: of `anyOf` anything, where one of them is that.
+
+        The same schemas give the same one, so that a value is not held against it again.
+        """
+        flat: dict[int, JsonObject] = {}
+        for each in schemas:
+            inner = each[keyword] if id(each) in self._joined_depth and keyword in each else [each]
+            flat.update((id(one), one) for one in inner)
+        distinct = list(flat.values())
+        depth = 1 + max((self._joined_depth.get(one, 0) for one in flat), default=0)
+        anything = keyword == "anyOf" and id(_ANYTHING) in flat
+        if not distinct or anything or depth > _MAX_JOINED:
+            return _ANYTHING
+        if len(distinct) == 1:
+            return distinct[0]
+        key = (keyword, tuple(sorted(flat)))
+        if key not in self._joined:
+            self._joined[key] = {keyword: distinct}
+            self._joined_depth[id(self._joined[key])] = depth
+        return self._joined[key]
+
     def _likely(self, node: JsonObject, value: object) -> Sequence[JsonObject]:
         """The members of a union that a value may be meant as, by its type, keys and tags."""
+        key = (id(node), id(value))
+        if key not in self._meant:
+            self._meant[key] = self._likely_of(node, value)
+        return self._meant[key]
+
+    def _likely_of(self, node: JsonObject, value: object) -> Sequence[JsonObject]:
         options = [each for each in members(node) if type_of(value) in self._allowed(each)]
         if not isinstance(value, dict):
             return options
@@ -180,11 +213,3 @@ def _own_part(node: JsonObject, key: str | int) -> JsonObject:
         others = None if "patternProperties" in node else node.get("additionalProperties")
         found = properties_of(node).get(key, others)
     return cast("JsonObject", found) if isinstance(found, dict) and found else _ANYTHING
-
-
-def _joined(keyword: str, schemas: Sequence[JsonObject]) -> JsonObject:
-    """One schema in place of several: of `anyOf` anything, where one of them is that."""
-    distinct = list({id(each): each for each in schemas}.values())
-    if not distinct or (keyword == "anyOf" and any(each is _ANYTHING for each in distinct)):
-        return _ANYTHING
-    return distinct[0] if len(distinct) == 1 else {keyword: distinct}
