@@ -48,7 +48,8 @@ class SchemaTypeError(WorkflowError, TypeError):
 
     def __init__(self, type_: object, reason: str) -> None:
         self.type = type_
-        super().__init__(f"{type_!r} can't be used as a schema: {reason}")
+        name = type_.__qualname__ if isinstance(type_, type) else repr(type_)
+        super().__init__(f"{name} can't be used as a schema: {reason}")
 
 
 class SchemaMismatch(WorkflowError, ValueError):

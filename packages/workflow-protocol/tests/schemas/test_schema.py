@@ -2,6 +2,7 @@ import contextlib
 import datetime as dt
 import decimal
 import enum
+import ipaddress
 import json
 import subprocess
 import sys
@@ -237,8 +238,11 @@ def test_msgspec_constraints_hold() -> None:
 
 
 def test_a_type_that_mixes_both_libraries_is_refused_with_the_reason() -> None:
-    with pytest.raises(SchemaTypeError, match=r"mixes msgspec Structs and pydantic"):
-        schema_of(tuple[Record, Model])
+    with pytest.raises(SchemaTypeError, match=r"mixes msgspec Structs and pydantic") as refusal:
+        schema_of(tuple[Record, dict[str, list[Model]]])
+
+    assert "$[] is of msgspec" in str(refusal.value)
+    assert "$[][][] is of pydantic" in str(refusal.value)
 
 
 class Opaque:
@@ -284,3 +288,10 @@ def test_titles_are_short() -> None:
     assert schema_of(Model).title == "Model"
     assert json.loads(schema_of(Model).encode(Model(count=1))) == {"count": 1, "label": None}
     assert schema_of(Literal["a"]).title == "Literal['a']"
+
+
+def test_words_of_addresses_and_tags_are_whole_sentences() -> None:
+    with pytest.raises(SchemaMismatch) as fault:
+        schema_of(ipaddress.IPv6Network).validate_json('"x"')
+
+    assert str(fault.value) == "$: is not a valid IPv6 network"

@@ -246,6 +246,36 @@ class Holder:
     inner: list[Unknown]
 
 
+class Corner(enum.Enum):
+    TOP = (0, 0)
+    END = (1, 1)
+
+
+class Nothing(enum.Enum):
+    pass
+
+
+class Shape(pydantic.BaseModel):
+    corners: list[Corner]
+
+
+class NamedShape(pydantic.BaseModel):
+    corners: list[Annotated[Corner, pydantic.BeforeValidator(lambda name: Corner[name])]]
+
+
+class Kinds(pydantic.BaseModel):
+    kind: type[int]
+
+
+class CornerByName(pydantic.BaseModel):
+    corner: Corner
+
+    @pydantic.field_validator("corner", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        return Corner[value] if isinstance(value, str) else value
+
+
 @dataclasses.dataclass
 class Late:
     inner: "Absent"
@@ -267,6 +297,13 @@ class LateStruct(msgspec.Struct):
         (Stream, r"\$\.numbers can be read only once; use list"),
         (Walk, r"\$\.steps can be read only once; use list"),
         (Holder, r"\$\.inner\[\]: no JSON is known for Unknown; use built-in types"),
+        (
+            Shape,
+            r"\$\.corners\[\]: the member 'TOP' has a value that no JSON gives; use members of",
+        ),
+        (list[Nothing], r"\$\[\]: is empty; use members of"),
+        (Kinds, r"\$\.kind is a class, which no JSON gives; use Literal"),
+        (Annotated[int, Field(ge="x")], "'ge' must be coercible to an integer; use built-in"),
         (Late, "the name 'Absent' is not known when the program runs"),
         (LateModel, "the name 'Absent' is not known when the program runs"),
         (LateStruct, "the name 'Absent' is not known when the program runs"),
@@ -284,6 +321,26 @@ def test_a_type_that_can_t_be_kept_is_refused_with_its_place_and_what_would_work
             roles=[role],
             table={START: [Transition(role)], role: [Transition(END)]},
         )
+
+
+@pytest.mark.parametrize(
+    ("type_", "source"),
+    [(NamedShape, b'{"corners":["TOP","END"]}'), (CornerByName, b'{"corner":"TOP"}')],
+)
+def test_members_that_a_validator_finds_by_their_names_are_kept(type_: Any, source: bytes) -> None:
+    role: RoleDefinition[Any] = RoleDefinition(
+        name="keeper", description="", system_prompt="", schema=type_
+    )
+    WorkflowDefinition(
+        description="", roles=[role], table={START: [Transition(role)], role: [Transition(END)]}
+    )
+    schema: Schema[Any] = schema_of(type_)
+    value = schema.validate_json(source)
+
+    stored, back = stored_form(schema, value, source)
+
+    assert stored == source
+    assert back == value
 
 
 class Shouted(pydantic.BaseModel):

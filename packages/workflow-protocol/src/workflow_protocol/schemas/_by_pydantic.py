@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 import pydantic
+import pydantic_core
 from typing_extensions import TypeForm
 
 from workflow_protocol._errors import Fault, SchemaMismatch
@@ -23,6 +24,7 @@ unusable = (
     pydantic.PydanticSchemaGenerationError,
     pydantic.PydanticUndefinedAnnotation,
     pydantic.errors.PydanticInvalidForJsonSchema,
+    pydantic_core.SchemaError,
     ImportError,
     NameError,
     TypeError,

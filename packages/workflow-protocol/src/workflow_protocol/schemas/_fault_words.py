@@ -132,7 +132,13 @@ def pydantic_fault(error: Mapping[str, Any], value: object) -> Fault:
     if kind in _PYDANTIC:
         got = kind_of(given) if not kind.endswith("parsing") else f"{given!r:.60}"
         return Fault(place, f"expected {_KINDS[_PYDANTIC[kind]]}, got {got}")
-    for start, words in (("Input should", "should"), ("Value error, ", ""), ("Input ", "the ")):
+    for start, words in (
+        ("Input should", "should"),
+        ("Input tag", "the tag"),
+        ("Input is", "is"),
+        ("Value error, ", ""),
+        ("Input ", "the input "),
+    ):
         if message.startswith(start):
             message = words + message[len(start) :]
             break

@@ -95,6 +95,21 @@ def is_secret(type_: Any) -> bool:
     return issubclass(class_, pydantic.SecretStr | pydantic.SecretBytes | pydantic.Secret)
 
 
+def has_validators(type_: Any) -> bool:
+    """Whether validators of pydantic stand on it, which may read it from any JSON."""
+    if "pydantic" not in sys.modules:
+        return False
+    from pydantic import functional_validators
+
+    if get_origin(type_) is Annotated:
+        module = functional_validators.__name__
+        return any(type(each).__module__ == module for each in type_.__metadata__)
+    found: Any = getattr(type_, "__pydantic_decorators__", None)
+    return found is not None and any(
+        (found.validators, found.field_validators, found.root_validators, found.model_validators)
+    )
+
+
 def is_pydantic(type_: object) -> bool:
     """Whether a class is pydantic's own: it validates its fields itself."""
     if "pydantic" not in sys.modules or not isinstance(type_, type):

@@ -103,9 +103,12 @@ def _cached_schema(type_: Any) -> Schema[Any]:
 
 
 def _build_schema(type_: Any) -> Schema[Any]:
-    libraries = set(_libraries_of(type_))
-    if libraries == {"msgspec", "pydantic"}:
-        raise SchemaTypeError(type_, "it mixes msgspec Structs and pydantic types; use one of them")
+    libraries = {library: place for place, library in reversed([*_libraries_of(type_)])}
+    if len(libraries) > 1:
+        places = " and ".join(f"{place} is of {name}" for name, place in libraries.items())
+        raise SchemaTypeError(
+            type_, f"it mixes msgspec Structs and pydantic types: {places}; use one of them"
+        )
     if "pydantic" not in libraries:
         schema = _by_msgspec(type_, last="msgspec" in libraries)
         if schema is not None:
@@ -158,7 +161,8 @@ def _refusal(type_: Any, build: Callable[[Any], object], error: Exception) -> Sc
 def _words_of(error: Exception, type_: Any) -> str:
     if isinstance(error, ImportError):  # of a package that a type needs
         return str(error)
-    line = str(error).partition("\n")[0]
+    line, _, rest = str(error).partition("\n")
+    line = f"{line} {rest.strip()}" if line.endswith(":") else line
     known = not line.startswith(("Unable to generate", "Generating JSON schema", "Cannot generate"))
     reason = line if known else f"no JSON is known for {title_of(type_)}"
     return (
@@ -167,18 +171,18 @@ def _words_of(error: Exception, type_: Any) -> str:
     )
 
 
-def _libraries_of(type_: Any) -> Iterator[str]:
-    """Yield "pydantic" and "msgspec" for each part of a type that belongs to one of them."""
-    for _, part in parts_of(type_, into_pydantic=False):
+def _libraries_of(type_: Any) -> Iterator[tuple[str, str]]:
+    """Yield the place of each part that belongs to "pydantic" or "msgspec", and to which."""
+    for place, part in parts_of(type_, into_pydantic=False):
         if get_origin(part) is Annotated:
             for constraint in part.__metadata__:
                 module = type(constraint).__module__.partition(".")[0]
                 if module in {"pydantic", "annotated_types"}:
-                    yield "pydantic"
+                    yield place, "pydantic"
                 elif isinstance(constraint, msgspec.Meta):
-                    yield "msgspec"
+                    yield place, "msgspec"
         class_ = get_origin(part) or part
         if is_pydantic(class_):
-            yield "pydantic"  # and pydantic looks after its own fields
+            yield place, "pydantic"  # and pydantic looks after its own fields
         elif isinstance(class_, type) and issubclass(class_, msgspec.Struct):
-            yield "msgspec"
+            yield place, "msgspec"

@@ -8,6 +8,7 @@ read from will do then, if reading it again gives the same. What has no such JSO
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -17,8 +18,13 @@ import msgspec
 
 from workflow_protocol._errors import Fault, SchemaMismatch, SchemaTypeError
 from workflow_protocol.schemas._difference import difference, inside, parts_of_value
-from workflow_protocol.schemas._parts import is_one_shot, is_secret, parts_of
-from workflow_protocol.schemas._schema import Schema
+from workflow_protocol.schemas._parts import (
+    has_validators,
+    is_one_shot,
+    is_secret,
+    parts_of,
+)
+from workflow_protocol.schemas._schema import Schema, schema_of
 
 T = TypeVar("T")
 
@@ -32,16 +38,38 @@ def check_storable(type_: object) -> None:
     """Refuse a role's schema whose values can't be stored, whatever they are.
 
     Raises:
-        SchemaTypeError: it has secrets, which are encoded as asterisks, or iterators, which can be
-            read only once; names the place.
+        SchemaTypeError: it has secrets, which are encoded as asterisks, iterators, which can be
+            read only once, or classes and members of enums, which no JSON gives; names the place.
     """
-    for place, part in parts_of(type_, into_pydantic=True):
+    parts = list(parts_of(type_, into_pydantic=True))
+    converts = any(has_validators(part.type) for part in parts)  # from whatever the model writes
+    for place, part in parts:
         if is_secret(part):
             raise SchemaTypeError(
                 type_, f"{place} is a secret, which can't be stored and read back; use str"
             )
         if is_one_shot(part):
             raise SchemaTypeError(type_, f"{place} can be read only once; use list[…]")
+        if get_origin(part) is type and not converts:
+            raise SchemaTypeError(type_, f"{place} is a class, which no JSON gives; use Literal[…]")
+        if isinstance(part, type) and issubclass(part, enum.Enum) and not converts:
+            _check_members(type_, place, part)
+
+
+def _check_members(type_: object, place: str, part: type[enum.Enum]) -> None:
+    """Refuse an enum whose members can't all be read: of tuples, of objects, without any."""
+    schema = schema_of(part)
+    unread = [each.name for each in part if not _is_read_back(schema, each)]
+    if unread or not list(part):
+        fault = f"the member {unread[0]!r} has a value that no JSON gives" if unread else "is empty"
+        raise SchemaTypeError(type_, f"{place}: {fault}; use members of strings or numbers")
+
+
+def _is_read_back(schema: Schema[T], value: T) -> bool:
+    try:
+        return schema.restore(schema.encode(value)) is value
+    except (SchemaMismatch, TypeError, ValueError):
+        return False
 
 
 def stored_form(schema: Schema[T], value: T, source: bytes | None = None) -> tuple[bytes, T]:
