@@ -178,3 +178,40 @@ async def test_on_windows_a_command_says_so_at_once(
 
     with pytest.raises(ProcessNotStarted, match="commands run on Linux and macOS; on Windows"):
         await run(tmp_path, "true")
+
+
+async def test_a_caller_can_talk_with_a_command_while_it_runs(tmp_path: Path) -> None:
+    theirs_in, ours_out = os.pipe()
+    ours_in, theirs_out = os.pipe()
+    errors, theirs_err = os.pipe()
+    results: list[CommandResult] = []
+
+    async def serve() -> None:
+        results.append(
+            await run_command(
+                ["sh", "-c", "while read -r line; do echo got $line; done; echo bye >&2; exit 4"],
+                cwd=tmp_path,
+                env=ENV,
+                timeout_s=20,
+                max_output_bytes=1000,
+                adopt=True,
+                stdio=(theirs_in, theirs_out, theirs_err),
+            )
+        )
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(serve)
+            for word in (b"one", b"two"):
+                os.write(ours_out, word + b"\n")
+                assert (
+                    await anyio.to_thread.run_sync(os.read, ours_in, 100) == b"got " + word + b"\n"
+                )
+            os.close(ours_out)
+    assert [os.read(each, 100) for each in (ours_in, errors)] == [b"", b"bye\n"]
+    os.close(ours_in)
+    os.close(errors)
+    assert (results[0].exit_code, results[0].output) == (4, "")
+    for each in (theirs_in, theirs_out, theirs_err):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(each)

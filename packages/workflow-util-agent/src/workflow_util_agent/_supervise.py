@@ -6,6 +6,7 @@ When a byte comes because the caller wants an end, or it closes because the call
 is killed.
 
 `--join FILE` before the command, any number of times: the `cgroup.procs` of a group for it.
+`--stdio IN OUT ERR` after these: open descriptors that become the command's standard streams.
 
 Orphans of the command become children of this process, so that neither `setsid` nor a double fork
 gets away (prctl(2), PR_SET_CHILD_SUBREAPER). A command may stop this process (`kill -STOP $PPID`):
@@ -37,6 +38,9 @@ def main(arguments: list[str]) -> int:
     while arguments[0] == "--join":
         groups.append(arguments[1])
         arguments = arguments[2:]
+    streams: list[int] = []
+    if arguments[0] == "--stdio":
+        streams, arguments = [int(each) for each in arguments[1:4]], arguments[4:]
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)  # it finds its lifeline closed then
     wake, alarm = os.pipe()
@@ -44,7 +48,7 @@ def main(arguments: list[str]) -> int:
     os.set_blocking(alarm, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
-    child = _start(arguments, groups)
+    child = _start(arguments, groups, streams)
     code = _wait(child, wake)
     _end_all(child, wake)
     if code is None:
@@ -52,10 +56,12 @@ def main(arguments: list[str]) -> int:
     return 128 + signal.SIGKILL if code is None else code
 
 
-def _start(command: list[str], groups: list[str]) -> int:
+def _start(command: list[str], groups: list[str], streams: list[int]) -> int:
     parent = os.getpid()
     child = os.fork()
     if child:
+        for each in streams:  # so that who reads sees where the command's own output ends
+            os.close(each)
         return child
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -64,7 +70,9 @@ def _start(command: list[str], groups: list[str]) -> int:
         os.setpgid(0, 0)
         for group in groups:
             os.write(os.open(group, os.O_WRONLY), b"0")  # the process that writes
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number, each in enumerate(streams or [os.open(os.devnull, os.O_RDONLY)]):
+            os.dup2(each, number)
+            os.close(each)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, which is inherited
         os.execvp(command[0], command)
     except OSError as error:

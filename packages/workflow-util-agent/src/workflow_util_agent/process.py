@@ -112,6 +112,7 @@ async def run_command(
     on_stdout: Sink | None = None,
     limits: Limits | None = None,
     pass_fds: Sequence[int] = (),
+    stdio: Sequence[int] = (),
 ) -> CommandResult:
     """Run a command and, on every way out, kill whatever is left of it.
 
@@ -131,6 +132,8 @@ async def run_command(
         limits: what its processes may have together, where that can be held. The first call of
             `limits_work` finds out, which takes some 10 ms: make it in a thread, before.
         pass_fds: descriptors that it inherits. The caller closes its own.
+        stdio: descriptors that become its standard streams, all three, for a caller who talks with
+            it while it runs; needs `adopt`. They are closed here, and `output` stays empty.
 
     Raises:
         ProcessNotStarted: it could not be started, or there is no room for its input.
@@ -138,20 +141,24 @@ async def run_command(
     if sys.platform == "win32":
         raise ProcessNotStarted("commands run on Linux and macOS; on Windows, use WSL")
     results: list[CommandResult] = []
+    to_close = list(stdio)
 
     async def run() -> None:
         started = time.monotonic()
         with ShortenedOutput(max_output_bytes) as output:
             async with _limited(limits) as group:
-                process = await _start(
-                    _watched_by(group, adopt=adopt),
-                    command,
-                    cwd=cwd,
-                    env=env,
-                    stdin=stdin,
-                    apart=on_stdout is not None,
-                    pass_fds=pass_fds,
-                )
+                try:
+                    process = await _start(
+                        _watched_by(group, adopt=adopt, stdio=stdio),
+                        command,
+                        cwd=cwd,
+                        env=env,
+                        stdin=stdin,
+                        apart=on_stdout is not None,
+                        pass_fds=[*pass_fds, *stdio],
+                    )
+                finally:
+                    _close(to_close)
                 timed_out = await _take_output(
                     process, output, on_stdout, group, timeout_s=timeout_s
                 )
@@ -174,6 +181,8 @@ async def run_command(
             tasks.start_soon(run)
     except BaseExceptionGroup as errors:
         raise _first_error(errors) from None
+    finally:
+        _close(to_close)
     return results[0]
 
 
@@ -181,6 +190,11 @@ async def _text(output: ShortenedOutput) -> str:
     if not output.is_long:
         return output.text()
     return await to_thread.run_sync(output.text)
+
+
+def _close(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 @asynccontextmanager
@@ -195,12 +209,14 @@ async def _limited(limits: Limits | None) -> AsyncGenerator[LimitedGroup | None]
                 await to_thread.run_sync(group.close)
 
 
-def _watched_by(group: LimitedGroup | None, *, adopt: bool) -> list[str]:
+def _watched_by(group: LimitedGroup | None, *, adopt: bool, stdio: Sequence[int]) -> list[str]:
     """What runs the command and ends it: in front of it on the command line."""
     joins = group.joins if group is not None else []
     if not adopt:
         return ["/bin/sh", "-c", _WITHOUT_SUPERVISOR, "sh", str(len(joins)), *joins]
     options = [word for file in joins for word in ("--join", file)]
+    if stdio:
+        options += ["--stdio", *map(str, stdio)]
     return [sys.executable, "-I", "-S", str(_SUPERVISE), *options]
 
 
