@@ -13,6 +13,7 @@ from workflow_reactor._errors import (
     ToolSchemaError,
 )
 from workflow_reactor._extract import ExtractFn, create_extract
+from workflow_reactor._kept import keep_open, kept
 from workflow_reactor._known_endpoints import profile_for
 from workflow_reactor._llm import (
     LlmFn,
@@ -75,6 +76,7 @@ from workflow_reactor.request._tools import (
 from workflow_reactor.schemas._nested_text import (
     unfold_json,
 )
+from workflow_reactor.schemas._check import schema_faults
 from workflow_reactor.schemas._walk import (
     find_schema,
     followed,
@@ -128,12 +130,15 @@ __all__ = [
     "find_json",
     "find_schema",
     "followed",
+    "keep_open",
+    "kept",
     "make_call",
     "map_schemas",
     "open_llm",
     "profile_for",
     "read_reply",
     "response_format",
+    "schema_faults",
     "shown_url",
     "system",
     "tool_result",

@@ -51,6 +51,7 @@ from workflow_protocol import (
     ThreadStarted,
     next_role,
 )
+from workflow_reactor import keep_open
 
 _log = logging.getLogger("workflow_execute")
 _COMMIT_GRACE_S = 10.0
@@ -120,7 +121,7 @@ class Run:
         )
         ending: Ending | None = None
         try:
-            async with anyio.create_task_group() as tasks:
+            async with keep_open(), anyio.create_task_group() as tasks:
                 for each in self._followed_threads():
                     tasks.start_soon(self._services.signals.follow, each, self._stop)
                 self._scope.deadline = self._deadline()

@@ -12,6 +12,7 @@ from workflow_reactor._provider import Profile
 from workflow_reactor.schemas._inline_refs import inline_refs
 from workflow_reactor.schemas._strict import NotExpressible, to_strict
 from workflow_reactor.schemas._walk import constants, followed, members, properties_of, required_of
+from workflow_reactor.schemas._widely_taken import widely_taken
 
 _encode = msgspec.json.Encoder().encode
 
@@ -34,6 +35,8 @@ def schema_to_send(schema: JsonObject, profile: Profile, *, reply: bool = False)
             parameters are an object everywhere.
     """
     join = reply and not profile.union_at_root
+    if not reply:
+        schema = widely_taken(schema)
     if profile.refs and not profile.strict_schemas and not (join and members(schema)):
         return SentSchema(schema, strict=False)
     return _sent(_encode(schema), profile.strict_schemas, profile.refs, join)

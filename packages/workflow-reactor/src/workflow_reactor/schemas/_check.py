@@ -69,6 +69,14 @@ def _validator(schema: JsonObject) -> Validator:
     )
 
 
+def schema_faults(schema: JsonObject, value: object) -> list[Fault]:
+    """What is wrong with a value; nothing where the schema is none that can be used."""
+    try:
+        return compile_check(schema)(value)
+    except BadJsonSchema:
+        return []
+
+
 def _fetch_nothing(uri: str) -> Any:
     raise ValueError(f"it refers to {uri!r}, which is not part of it")
 
