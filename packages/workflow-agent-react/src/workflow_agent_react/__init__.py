@@ -40,16 +40,21 @@ from workflow_agent_react.guards._guards import (
     all_of,
     versioned,
 )
-from workflow_agent_react.tools._mcp import (
-    McpServer,
-    open_mcp,
-)
 from workflow_agent_react.tools._toolset import (
     Toolset,
+    ToolSource,
     tool,
 )
 from workflow_agent_react.tools._workspace_tools import (
     workspace_tools,
+)
+from workflow_agent_react.tools.mcp._open import (
+    McpToolset,
+    mcp_toolset,
+    open_mcp,
+)
+from workflow_agent_react.tools.mcp._server import (
+    McpServer,
 )
 
 __all__ = [
@@ -67,6 +72,7 @@ __all__ = [
     "JsonDialect",
     "McpError",
     "McpServer",
+    "McpToolset",
     "NativeDialect",
     "OutsideWorkspace",
     "PastCall",
@@ -77,6 +83,7 @@ __all__ = [
     "ToolClash",
     "ToolDefinitionError",
     "ToolError",
+    "ToolSource",
     "Toolset",
     "Turn",
     "VersionedGuard",
@@ -84,6 +91,7 @@ __all__ = [
     "all_of",
     "create_react_adapter",
     "create_react_agent",
+    "mcp_toolset",
     "open_mcp",
     "tool",
     "versioned",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -15,7 +17,8 @@ from workflow_agent_react._results import READ_RESULT, KeptResults, read_result_
 from workflow_agent_react.dialects._choice import choose_dialect
 from workflow_agent_react.dialects._dialect import DialectName
 from workflow_agent_react.guards._guards import Guard, all_of
-from workflow_agent_react.tools._toolset import Toolset
+from workflow_agent_react.tools._many import warn_of_many
+from workflow_agent_react.tools._toolset import Toolset, ToolSource
 from workflow_protocol import AdapterFn, AgentFn, RoleFn, ThreadContext, WorkflowError
 from workflow_reactor import (
     RESOLVE,
@@ -56,8 +59,9 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     llm: LlmFn | LlmSource | None = None
     tools: Sequence[ToolDefinition] = ()
     tool_handler: ToolHandler | None = None
-    toolset: Toolset | None = None
-    """Tools and handler in one, instead of `tools` and `tool_handler`."""
+    toolset: Toolset | ToolSource | Sequence[Toolset | ToolSource] | None = None
+    """Tools and handler in one, or several of them, instead of `tools` and `tool_handler`. What is
+    opened when a role needs it (`mcp_toolset("git")`) stays open for the whole run."""
     max_rounds: int = 30
     """Model calls in one turn of a role."""
     dialect: DialectName = "auto"
@@ -73,18 +77,28 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ReactConfigError("give either `toolset`, or `tools` and `tool_handler`")
         if self.tools and self.tool_handler is None:
             raise ReactConfigError("tools are given, but no `tool_handler` to run them")
-        names = [tool.name for tool in self.all_tools.tools]
-        for own in {RESOLVE, READ_RESULT}.intersection(names):
-            raise ReactConfigError(f"{own!r} is the adapter's own tool; rename yours")
+        _check_names(Toolset.combine(*self.fixed_tools))
         if self.max_result_chars < MIN_RESULT_CHARS:
             raise ReactConfigError(f"max_result_chars must be at least {MIN_RESULT_CHARS}")
         if self.max_rounds < 1:
             raise ReactConfigError(f"max_rounds is {self.max_rounds}; a turn needs at least one")
 
     @property
-    def all_tools(self) -> Toolset:
-        """The tools with their handler, whichever way they were given."""
-        return self.toolset or Toolset(tuple(self.tools), self.tool_handler or _missing_handler)
+    def all_tools(self) -> Sequence[Toolset | ToolSource]:
+        """The tools with their handlers, whichever way they were given."""
+        if self.toolset is None:
+            return (Toolset(tuple(self.tools), self.tool_handler or _missing_handler),)
+        return self.toolset if isinstance(self.toolset, Sequence) else (self.toolset,)
+
+    @property
+    def fixed_tools(self) -> list[Toolset]:
+        """Those that needn't be opened."""
+        return [each for each in self.all_tools if isinstance(each, Toolset)]
+
+
+def _check_names(toolset: Toolset) -> None:
+    for own in {RESOLVE, READ_RESULT}.intersection(tool.name for tool in toolset.tools):
+        raise ReactConfigError(f"{own!r} is the adapter's own tool; rename yours")
 
 
 async def _missing_handler(call: ToolCall, ctx: ThreadContext) -> str:
@@ -126,29 +140,58 @@ def create_react_agent(config: ReactAdapterConfig) -> AgentFn:
     return agent
 
 
+class _OfferedTools:
+    """What one or all turns of a role can use."""
+
+    def __init__(self, toolset: Toolset, max_result_chars: int) -> None:
+        _check_names(toolset)
+        warn_of_many(toolset.tools)
+        self.handler = toolset.handler
+        self.instructions = toolset.instructions
+        self.tools = toolset.tools
+        # From the first request on or never: a tool that appears later would change the prefix.
+        self.can_read_on = any(_may_exceed(tool, max_result_chars) for tool in toolset.tools)
+        if self.can_read_on:
+            self.tools = (*toolset.tools, read_result_tool(max_result_chars))
+
+
 class _PreparedLoop:
     """What a config comes to, made once."""
 
     def __init__(self, config: ReactAdapterConfig) -> None:
         self._config = config
         self._source = config.llm if config.llm is not None else _provider_source(config.provider)
-        toolset = config.all_tools
-        self._handler = toolset.handler
-        self._tools = toolset.tools
-        # From the first request on or never: a tool that appears later would change the prefix.
-        self._can_read_on = any(
-            _may_exceed(tool, config.max_result_chars) for tool in toolset.tools
-        )
-        if self._can_read_on:
-            self._tools = (*toolset.tools, read_result_tool(config.max_result_chars))
         self._guard = all_of(*config.guards) if config.guards else None
+
+    @cached_property
+    def _fixed_offer(self) -> _OfferedTools:
+        return _OfferedTools(
+            Toolset.combine(*self._config.fixed_tools), self._config.max_result_chars
+        )
+
+    @asynccontextmanager
+    async def _offer(self, ctx: ThreadContext) -> AsyncGenerator[_OfferedTools]:
+        """The tools for one turn; what has to be opened is open while the block runs."""
+        if len(self._config.fixed_tools) == len(self._config.all_tools):
+            yield self._fixed_offer
+            return
+        async with AsyncExitStack() as stack:
+            opened = [
+                each
+                if isinstance(each, Toolset)
+                else await stack.enter_async_context(each.open(ctx, f"tools/{index}"))
+                for index, each in enumerate(self._config.all_tools)
+            ]
+            yield _OfferedTools(Toolset.combine(*opened), self._config.max_result_chars)
 
     async def turn(
         self, ctx: ThreadContext, prompt: str, result: ResultSchema[T], *, plain: bool
     ) -> T:
         """One turn of a role."""
-        offered = (*self._tools, result.tool())
-        async with open_llm(self._source, ctx.journal.note) as llm:
+        async with self._offer(ctx) as offer, open_llm(self._source, ctx.journal.note) as llm:
+            offered = (*offer.tools, result.tool())
+            if offer.instructions:
+                prompt = f"{prompt}\n\n{offer.instructions}"
             dialect = choose_dialect(
                 self._config.dialect, llm.profile, offered, task=ctx.start.prompt, plain=plain
             )
@@ -156,11 +199,11 @@ class _PreparedLoop:
                 ctx=ctx,
                 tools={tool.name: tool for tool in offered},
                 told=dialect.told,
-                handler=self._handler,
+                handler=offer.handler,
                 result=result,
                 kept=KeptResults(
                     self._config.max_result_chars,
-                    can_read_on=self._can_read_on,
+                    can_read_on=offer.can_read_on,
                 ),
                 guard=self._guard,
             )

@@ -14,6 +14,7 @@ from workflow_agent_react._results import READ_RESULT, KeptResults, ToolResult, 
 from workflow_agent_react.dialects._describe import parameter_words
 from workflow_agent_react.guards._approvals import Gate, Permit, Refusal, shown_call
 from workflow_agent_react.guards._guards import CallHistory, Guard, PastCall
+from workflow_agent_react.tools._names import nearest_names
 from workflow_protocol import (
     Effect,
     JsonObject,
@@ -57,7 +58,8 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         """Say what is known of the call before it runs. A call that has run is not judged again."""
         tool = self.tools.get(call.name)
         if tool is None:
-            return ToolResult(False, _unknown_tool(call.name, self.told))
+            words = f"there is no tool {call.name!r}; {nearest_names(call.name, self.told)}"
+            return ToolResult(False, words)
         received = call if call.name == RESOLVE else tool.receive(call)
         if received.fault and call.name != RESOLVE:
             return _misfit(tool, received)
@@ -218,13 +220,3 @@ def _suspension_in(error: Exception | SystemExit) -> Suspended | None:
         members = cast("ExceptionGroup[Exception]", error).exceptions
         return next(filter(None, map(_suspension_in, members)), None)
     return error if isinstance(error, Suspended) else None
-
-
-def _unknown_tool(name: str, told: Sequence[str]) -> str:
-    import difflib  # here: few runs need it, and each would pay for its import
-
-    if not told:
-        return f"there is no tool {name!r}; there are no tools at all"
-    near = difflib.get_close_matches(name, told, n=len(told), cutoff=0.6)
-    names = [*near, *(each for each in told if each not in near)]
-    return f"there is no tool {name!r}; the tools are {', '.join(names)}"

@@ -73,10 +73,10 @@ from workflow_reactor.request._tools import (
     ToolDefinition,
     ToolHandler,
 )
+from workflow_reactor.schemas._check import schema_faults
 from workflow_reactor.schemas._nested_text import (
     unfold_json,
 )
-from workflow_reactor.schemas._check import schema_faults
 from workflow_reactor.schemas._walk import (
     find_schema,
     followed,

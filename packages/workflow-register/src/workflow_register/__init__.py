@@ -47,6 +47,7 @@ from workflow_register.bundles._load import (
 from workflow_register.config._config import (
     Config,
     Limits,
+    McpServerConfig,
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
@@ -88,6 +89,7 @@ __all__ = [
     "EntryError",
     "HasDefinition",
     "Limits",
+    "McpServerConfig",
     "ModelPrice",
     "NameRejected",
     "OpenProvider",

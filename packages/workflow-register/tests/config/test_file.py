@@ -171,7 +171,7 @@ workflows: {}
         (
             17,
             "workflows",
-            "unknown key; choose one of limits, models, providers, sandbox, supervisor",
+            "unknown key; choose one of limits, mcp, models, providers, sandbox, supervisor",
         ),
         (18, "1", "a key should be text; put it in quotes"),
     ]

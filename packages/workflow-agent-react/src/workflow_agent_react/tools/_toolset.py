@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, cast, overload
+from typing import Any, Protocol, cast, overload, runtime_checkable
 
 import msgspec
 from anyio import to_thread
 
 from workflow_agent_react._errors import ToolClash, ToolDefinitionError, ToolError
 from workflow_agent_react._read_call import ReadCall
+from workflow_agent_react.tools._names import nearest, nearest_names, prefixed
 from workflow_agent_react.tools._parameters import Parameters, parameters_of
 from workflow_protocol import Effect, SchemaTypeError, ThreadContext, schema_of
 from workflow_reactor import ToolCall, ToolDefinition, ToolHandler
 
+_log = logging.getLogger("workflow_agent_react")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
@@ -30,6 +34,10 @@ class Toolset(msgspec.Struct, frozen=True):
 
     tools: tuple[ToolDefinition, ...]
     handler: ToolHandler
+    instructions: str = ""
+    """What a model should know about the tools together; an adapter puts it behind the prompt."""
+    prefix: str = ""
+    """With it `combine` makes another name of one that is taken; without it that is an error."""
 
     def __post_init__(self) -> None:
         names = [item.name for item in self.tools]
@@ -39,14 +47,19 @@ class Toolset(msgspec.Struct, frozen=True):
 
     @staticmethod
     def combine(*toolsets: Toolset) -> Toolset:
-        """All tools of these toolsets, in this order.
+        """All tools of these toolsets, in this order, and their instructions.
+
+        Where two have a tool of the same name, it is renamed in one that has a `prefix`, the later
+        one if both have; the log says so.
 
         Raises:
-            ToolClash: two of them have a tool of the same name.
+            ToolClash: two of them have a tool of the same name, and neither has a prefix.
         """
-        handlers = {item.name: one.handler for one in toolsets for item in one.tools}
-        tools = tuple(item for one in toolsets for item in one.tools)
-        return Toolset(tools, _Dispatch(handlers))
+        apart = _told_apart(toolsets)
+        handlers = {item.name: one.handler for one in apart for item in one.tools}
+        tools = tuple(item for one in apart for item in one.tools)
+        instructions = "\n\n".join(filter(None, (one.instructions for one in apart)))
+        return Toolset(tools, _Dispatch(handlers), instructions)
 
     def only(self, *names: str) -> Toolset:
         """Just the named tools, in the order they have here.
@@ -76,17 +89,52 @@ class Toolset(msgspec.Struct, frozen=True):
         self._must_have(names)
         tools = tuple(replace(item, name=names.get(item.name, item.name)) for item in self.tools)
         old_names = {names.get(item.name, item.name): item.name for item in self.tools}
-        return Toolset(tools, _Renamed(self.handler, old_names))
+        handler = _Renamed(self.handler, old_names)
+        return Toolset(tools, handler, self.instructions, self.prefix)
 
     def _where(self, keep: Callable[[str], bool]) -> Toolset:
         tools = tuple(item for item in self.tools if keep(item.name))
-        return Toolset(tools, _Dispatch({item.name: self.handler for item in tools}))
+        handler = _Dispatch({item.name: self.handler for item in tools})
+        return Toolset(tools, handler, self.instructions, self.prefix)
 
     def _must_have(self, names: Mapping[str, str] | tuple[str, ...]) -> None:
-        have = {item.name for item in self.tools}
+        have = [item.name for item in self.tools]
         missing = [name for name in names if name not in have]
         if missing:
-            raise ToolClash(missing, f"there is no such tool; there are {sorted(have)}")
+            raise ToolClash(missing, f"there is no such tool; {nearest_names(missing[0], have)}")
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Tools that are opened when a role needs them, such as `mcp_toolset("git")`."""
+
+    def open(self, ctx: ThreadContext, key: str) -> AbstractAsyncContextManager[Toolset]:
+        """Give the tools for one role's turn.
+
+        Args:
+            key: under it the turn's journal may keep what was found out, so that a turn that is
+                taken up or replayed has the same tools.
+        """
+        ...
+
+
+def _told_apart(toolsets: Sequence[Toolset]) -> list[Toolset]:
+    """The toolsets with a prefix before each name that another one has."""
+    taken = {item.name for one in toolsets if not one.prefix for item in one.tools}
+    apart: list[Toolset] = []
+    for one in toolsets:
+        if one.prefix:
+            new = {
+                item.name: prefixed(one.prefix, item.name, taken)
+                for item in one.tools
+                if item.name in taken
+            }
+            if new:
+                _log.warning("tools whose names are taken are offered under others: %s", new)
+                one = one.renamed(new)
+            taken.update(item.name for item in one.tools)
+        apart.append(one)
+    return apart
 
 
 class _Dispatch(msgspec.Struct, frozen=True):
@@ -138,7 +186,7 @@ def _pick(choices: Mapping[str, Any], call: ToolCall) -> Any:
     try:
         return choices[call.name]
     except KeyError:
-        known = ", ".join(choices) or "none"
+        known = ", ".join(nearest(call.name, choices)) or "none"
         raise ToolError(f"there is no tool {call.name!r}; the tools are: {known}") from None
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 import pydantic
 
@@ -17,6 +18,7 @@ from workflow_register.config._config import (
     REFERENCE,
     Config,
     Limits,
+    McpServerConfig,
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
@@ -54,6 +56,7 @@ def check_config(tree: Tree) -> Config | list[Misfit]:
     models, providers = _mapping(present.get("models")), _mapping(present.get("providers"))
     misfits += _model_misfits(models, providers)
     misfits += _supervisor_misfits(_mapping(present.get("supervisor")), models, providers)
+    misfits += _mcp_misfits(_mapping(present.get("mcp")))
     if config is None or misfits:
         return list(dict.fromkeys(misfits))
     return config
@@ -74,6 +77,8 @@ def _fields_at(place: Place) -> Mapping[str, dataclasses.Field[Any]]:
             owner = ModelPrice
         case ("supervisor",):
             owner = SupervisorConfig
+        case ("mcp", _):
+            owner = McpServerConfig
         case _:
             return {}
     return {field.name: field for field in dataclasses.fields(owner)}
@@ -183,6 +188,38 @@ def _supervisor_misfits(supervisor: Tree, models: Tree, providers: Tree) -> Iter
         fault = f"{model!r} is neither a scene nor PROVIDER/MODEL; {suggest(model, models)}"
     if fault:
         yield Misfit(("supervisor", "model"), fault)
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _mcp_misfits(servers: Tree) -> Iterator[Misfit]:
+    for name, value in servers.items():
+        place = ("mcp", name)
+        if not _PROVIDER_NAME.fullmatch(name):
+            yield Misfit(place, "a server's name has letters, digits, '.', '_' and '-' only")
+        if not isinstance(value, dict):
+            continue
+        server = cast("Tree", value)
+        if bool(server.get("command")) == bool(server.get("url")):
+            yield Misfit(place, "give either `command: [PROGRAM, …]` or `url: https://host/mcp`")
+        url = server.get("url")
+        if isinstance(url, str) and not url.startswith("${") and not _is_http(url):
+            yield Misfit((*place, "url"), "should be an http(s) URL such as https://host/mcp")
+        wrong = ("headers",) if server.get("command") else ("env", "folder")
+        for key in wrong:
+            if server.get(key):
+                yield Misfit((*place, key), "it doesn't go with the other keys; remove it")
+        for key in ("env", "headers"):
+            for variable, each in _mapping(server.get(key)).items():
+                if isinstance(each, str) and "${" in REFERENCE.sub("", each):
+                    message = "a reference looks like ${MY_TOKEN}"
+                    yield Misfit((*place, key, variable), message)
 
 
 def _target_fault(target: str, key: str, providers: Tree) -> str | None:

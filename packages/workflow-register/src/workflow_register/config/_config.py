@@ -191,6 +191,55 @@ class SupervisorConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerConfig:
+    """Where an MCP server is: a command to start, or the URL of a running one.
+
+    `${NAME}` in `env`, `headers` and `url` stands for an environment variable.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_EXTRA
+
+    command: list[str] = field(
+        default_factory=list[str],
+        metadata=_about("the program and its arguments, such as [npx, -y, some-server]"),
+    )
+    env: dict[str, str] = field(
+        default_factory=dict[str, str],
+        repr=False,
+        metadata=_about("variables for the command, such as {TOKEN: ${MY_TOKEN}}"),
+    )
+    folder: str | None = field(default=None, metadata=_about("where the command is started"))
+    url: str | None = field(
+        default=None, repr=False, metadata=_about("a streamable HTTP endpoint: https://host/mcp")
+    )
+    headers: dict[str, str] = field(
+        default_factory=dict[str, str],
+        repr=False,
+        metadata=_about("headers for each request, such as {Authorization: Bearer ${MY_TOKEN}}"),
+    )
+    trust_hints: bool = field(
+        default=False,
+        metadata=_about("believe which of its tools only read or may be repeated", strict=True),
+    )
+    timeout_s: float = field(
+        default=120.0,
+        metadata=_about("seconds for one call", strict=True, gt=0, allow_inf_nan=False),
+    )
+    start_timeout_s: float = field(
+        default=60.0,
+        metadata=_about("seconds until it is ready", strict=True, gt=0, allow_inf_nan=False),
+    )
+    list_timeout_s: float = field(
+        default=30.0,
+        metadata=_about("seconds for its list of tools", strict=True, gt=0, allow_inf_nan=False),
+    )
+    close_timeout_s: float = field(
+        default=2.0,
+        metadata=_about("seconds to end by itself", strict=True, gt=0, allow_inf_nan=False),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The contents of `workflow.yaml`. Keys of providers are references here, never resolved."""
 
@@ -213,4 +262,8 @@ class Config:
     )
     supervisor: SupervisorConfig | None = field(
         default=None, metadata=_about("who looks at threads and may stop them; nobody if not given")
+    )
+    mcp: dict[str, McpServerConfig] = field(
+        default_factory=dict[str, McpServerConfig],
+        metadata=_about("MCP servers by a name of yours, for `mcp_toolset(NAME)`"),
     )

@@ -163,7 +163,7 @@ def effective_config(home: Path) -> Config:
     if config.models or config.providers:
         return config
     found = environment_config(os.environ)
-    return replace(found, limits=config.limits, supervisor=config.supervisor)
+    return replace(found, limits=config.limits, supervisor=config.supervisor, mcp=config.mcp)
 
 
 def provider_kinds() -> dict[str, EntryPoint | None]:

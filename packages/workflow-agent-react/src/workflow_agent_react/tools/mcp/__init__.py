@@ -1,0 +1,1 @@
+"""MCP servers (Model Context Protocol): where they are, their connections, what they say."""
