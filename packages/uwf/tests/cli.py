@@ -108,19 +108,34 @@ class Cli:
         return path
 
     async def on_terminal(
-        self, *words: object, replies: Sequence[bytes] = (), early: bytes = b""
+        self,
+        *words: object,
+        replies: Sequence[bytes | Sequence[object]] = (),
+        early: bytes = b"",
+        code: int = 0,
+        asks: bytes = b"to decide later: ",
     ) -> str:
         """Run the command on a terminal, answer what it asks, and give all that is drawn.
 
         Args:
-            replies: what is typed, one after each question.
+            replies: what is typed, one after each question; a sequence of words is a command that
+                another process runs instead.
             early: what is typed before the command starts.
+            code: the exit code that is expected.
+            asks: how a question ends.
         """
         return await anyio.to_thread.run_sync(
-            lambda: self._on_terminal([*COMMAND, *map(str, words)], replies, early)
+            lambda: self._on_terminal([*COMMAND, *map(str, words)], replies, early, code, asks)
         )
 
-    def _on_terminal(self, command: list[str], replies: Sequence[bytes], early: bytes) -> str:
+    def _on_terminal(
+        self,
+        command: list[str],
+        replies: Sequence[bytes | Sequence[object]],
+        early: bytes,
+        code: int,
+        asks: bytes,
+    ) -> str:
         ours, theirs = pty.openpty()
         os.write(ours, early)
         process = subprocess.Popen(
@@ -131,11 +146,16 @@ class Cli:
         drawn, asked = b"", 0
         for part in _read_terminal(ours):
             drawn += part
-            if drawn.count(b"to decide later: ") > asked:
-                os.write(ours, replies[asked])
+            if drawn.count(asks) > asked:
+                reply = replies[asked]
+                if isinstance(reply, bytes):
+                    os.write(ours, reply)
+                else:
+                    words = [*COMMAND, *map(str, reply)]
+                    subprocess.run(words, cwd=self.folder, env=self.environment, check=True)
                 asked += 1
         os.close(ours)
-        assert process.wait(timeout=10) == 0, drawn.decode()
+        assert process.wait(timeout=10) == code, drawn.decode()
         return drawn.decode()
 
 

@@ -108,6 +108,31 @@ async def test_the_limit_of_a_thread_holds_for_its_children_and_raising_it_goes_
     assert [step.usage.calls for step in more.steps] == [3]
 
 
+async def test_a_limit_of_cost_holds_for_children_too_and_each_has_what_it_spent(
+    store: SqliteStore,
+) -> None:
+    """A call costs 0.01 and may cost 0.05: five children at once stay below 0.5 together."""
+    spender = Spender()
+    parent = spender.parallel(*[spender.leaf(20)] * 5, own=3)
+    prices = {"m": Price(input=1000, output=1000)}
+    limits = Limits(max_cost=0.5, prices=prices)
+    stopped = await Engine(store, limits=limits).start(parent, "p")
+
+    assert (stopped.state, stopped.cause, stopped.limit) == ("suspended", "limit", "max_cost")
+    assert (await read_thread(store, stopped.thread_id)).status.limit == "max_cost"
+    tree = await read_tree(store, stopped.thread_id)
+    assert 450_000 < tree.spent.micros <= 500_000
+    assert tree.charged.micros == 30_000
+    parts = {each.thread.thread_id: each.charged.micros for each in tree.walk()}
+    assert parts == {each: spender.sent.count(each) * 10_000 for each in parts}
+    assert sum(parts.values()) == tree.spent.micros
+
+    more = Limits(max_cost=2, prices=prices)
+    done = await Engine(store, limits=more).resume(parent, stopped.thread_id)
+    assert (done.state, done.value) == ("completed", 100)
+    assert (await read_tree(store, stopped.thread_id)).spent.micros == 1_030_000
+
+
 async def test_what_unfinished_children_have_spent_counts_before_any_of_them_goes_on(
     store: SqliteStore,
 ) -> None:

@@ -5,7 +5,7 @@ import json
 from workflow_reactor.testing import call
 
 from ..cli import Cli
-from ..entries import AGENT
+from ..entries import AGENT, ASKING
 
 
 async def test_another_bundle_is_refused_where_a_request_differs_and_fresh_goes_on(
@@ -54,3 +54,24 @@ async def test_a_workspace_that_is_gone_is_named_and_another_one_can_be_given(uw
     (data,) = (await uwf("show", "--json")).lines
     assert (data["workspace"], len(data["steps"])) == (str(second), 2)
     assert (await uwf("thread", "replay", "latest")).code == 0
+
+
+async def test_a_bundle_that_asks_for_something_else_leaves_a_suspended_thread_as_it_is(
+    uwf: Cli,
+) -> None:
+    assert (await uwf("run", uwf.write("asking.py", ASKING), "x")).code == 3
+    (before,) = (await uwf("show", "--json", "--turns")).lines
+    changed = uwf.write("changed.py", ASKING.replace("May I {key}?", "Shall I {key}?"))
+
+    other = await uwf("thread", "resume", "--bundle", changed)
+
+    assert other.code == 1
+    assert "the question has changed" in other.err
+    again = f"uwf thread resume {before['thread']} --bundle {changed} --fresh"
+    assert f"The thread is as it was; to start its turn again with the other bundle: `{again}`" in (
+        other.err
+    )
+    assert (await uwf("show", "--json", "--turns")).lines == [before]
+    for key in ("build", "push"):
+        assert (await uwf("thread", "answer", "latest", key, "--approve")).code == 0
+    assert (await uwf("thread", "resume")).code == 0

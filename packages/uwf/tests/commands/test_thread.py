@@ -5,7 +5,8 @@ import json
 from workflow_reactor.testing import call
 
 from ..cli import Cli
-from ..entries import AGENT, ASKING, NESTED
+from ..entries import AGENT, ASKING, NESTED, ONE
+from ..terminal.test_ask import GUARDED
 
 
 async def test_a_request_is_printed_as_it_was_sent_and_a_replay_needs_no_model(uwf: Cli) -> None:
@@ -84,6 +85,10 @@ async def test_questions_are_shown_answered_once_in_any_order_and_the_thread_goe
 
     resumed = await uwf("thread", "resume")
     assert json.loads(resumed.out) == "build:True: push:False:not today"
+    late = await uwf("thread", "answer", "latest", "push", "--approve")
+    assert late.code == 1
+    assert "the question 'push' has an answer already: denied by " in late.err
+    assert late.err.endswith(": not today; no question is open\n")
     assert "answer" in (await uwf("show", "--turns")).out
 
 
@@ -133,3 +138,39 @@ async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
 
     assert json.loads((await uwf("thread", "resume", child)).out) == "yes"
     assert json.loads((await uwf("thread", "resume")).out) == "yes"
+
+
+async def test_the_arguments_of_a_call_are_changed_from_another_process(uwf: Cli) -> None:
+    entry = uwf.write("guarded.py", GUARDED)
+    write = call("write_file", path="a.txt", content="theirs")
+    async with uwf.scripted([write, call("resolve", value="a"), call("resolve", value="b")]):
+        assert (await uwf("run", entry, "Write.")).code == 3
+        wrong = await uwf("thread", "answer", "latest", "--arguments", "[1]")
+        assert (wrong.code, wrong.err) == (2, "uwf: --arguments takes one JSON object, not '[1]'\n")
+        both = await uwf("thread", "answer", "latest", "--deny", "--arguments", "{}")
+        assert (both.code, "not allowed with" in both.err) == (2, True)
+        mine = json.dumps({"path": "a.txt", "content": "mine"})
+        answered = await uwf("thread", "answer", "latest", "--arguments", mine)
+        assert (answered.code, answered.out) == (0, "approved\n")
+        assert (await uwf("thread", "resume")).code == 0
+    assert (uwf.folder / "a.txt").read_text(encoding="utf-8") == "mine"
+
+
+async def test_a_question_that_is_not_about_a_call_takes_no_arguments(uwf: Cli) -> None:
+    assert (await uwf("run", uwf.write("asking.py", ASKING), "x")).code == 3
+    done = await uwf("thread", "answer", "latest", "push", "--arguments", "{}")
+    assert (done.code, "is not about a tool call" in done.err) == (2, True)
+
+
+async def test_a_thread_is_deleted_only_when_somebody_says_so(uwf: Cli) -> None:
+    assert (await uwf("run", uwf.write("one.py", ONE), "Say one.")).code == 0
+    nobody = await uwf("thread", "delete", "latest")
+    assert (nobody.code, "add --yes" in nobody.err) == (2, True)
+
+    words = ("thread", "delete", "latest")
+    drawn = await uwf.on_terminal(*words, replies=[b"\n"], asks=b"[y/N]", code=1)
+    assert "one: Say one." in drawn
+    assert "nothing was deleted" in drawn
+    drawn = await uwf.on_terminal(*words, replies=[b"y\n"], asks=b"[y/N]")
+    assert "is deleted" in drawn
+    assert "there is no thread yet" in (await uwf("thread", "list")).err

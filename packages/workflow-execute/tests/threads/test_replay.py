@@ -16,11 +16,20 @@ from workflow_execute import (
     NotRecorded,
     ReplayedRequest,
     Workflow,
+    create_workflow,
     read_thread,
     read_turn,
+    workflow_adapter,
 )
 from workflow_execute.testing import in_turn
-from workflow_protocol import Answer, Effect, OutcomeUnknown, Question, ThreadContext
+from workflow_protocol import (
+    AdapterBinding,
+    Answer,
+    Effect,
+    OutcomeUnknown,
+    Question,
+    ThreadContext,
+)
 
 
 @pytest.fixture
@@ -276,3 +285,40 @@ async def test_replays_and_forks_of_any_thread_equal_it(
     stored = await read_thread(engine.store, result.thread_id)
     records = [e.record.kind for s in stored.steps for e in await read_turn(engine.store, s.turn)]
     assert records.count("question") == records.count("answer")
+
+
+@pytest.mark.parametrize("below", [False, True])
+async def test_another_bundle_is_refused_before_anything_is_written_however_deep_it_differs(
+    *, below: bool
+) -> None:
+    def asks(words: str) -> Workflow:
+        async def turn(ctx: ThreadContext) -> int:
+            try:
+                return int((await ctx.journal.ask("go", Question(text=words))).approved)
+            except Exception as error:  # whatever a role makes of it
+                if words == "other":
+                    raise RuntimeError("wrapped") from error
+                raise
+
+        return in_turn(turn)
+
+    def workflow(words: str) -> Workflow:
+        if not below:
+            return asks(words)
+        binding = AdapterBinding(adapter=workflow_adapter("child", asks(words)))
+        return create_workflow(asks(words).definition, binding)
+
+    store = MemoryStore()
+    old, new = content(b"old"), content(b"new")
+    await store.commit([old, new])
+    engine = Engine(store)
+    first = await engine.start(workflow("first"), "p", bundle=old.hash)
+    assert (first.state, first.cause) == ("suspended", "question")
+    before = await store.refs()
+    with pytest.raises(JournalMismatch, match="the question has changed"):
+        await engine.resume(workflow("other"), first.thread_id, bundle=new.hash)
+    assert await store.refs() == before
+
+    same = await engine.resume(workflow("first"), first.thread_id, bundle=new.hash)
+    assert (same.state, same.cause) == ("suspended", "question")
+    assert (await read_thread(store, first.thread_id)).start.bundle == new.hash
