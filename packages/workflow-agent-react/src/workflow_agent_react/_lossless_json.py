@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from workflow_agent_react._exact_json import decode_exactly
 from workflow_protocol import Schema, schema_of
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ def encode_lossless(schema: Schema[T], value: T) -> bytes:
     """A validated value as JSON that shows all of it.
 
     The value is not validated again where that can be avoided: a validator may give another value
-    the second time.
+    the second time. Sets are sorted, so that the same value has the same bytes in each process.
 
     Raises:
         LossyEncoding: it has a part that JSON doesn't show.
@@ -38,11 +39,40 @@ def encode_lossless(schema: Schema[T], value: T) -> bytes:
         try:
             data = encode(value)
             if is_lossless(value, msgspec.json.decode(data)) or schema.validate_json(data) == value:
-                return data
+                return _with_sorted_sets(value, data)
         # What a type's own encoder, validator or `==` raises: then JSON is not enough.
         except Exception:  # noqa: BLE001 - a type's own methods may raise anything
             continue
     raise LossyEncoding(f"JSON doesn't show all of a {type(value).__name__}")
+
+
+def _with_sorted_sets(value: object, data: bytes) -> bytes:
+    decoded = decode_exactly(data.decode())
+    return msgspec.json.encode(decoded) if _sort_sets(value, decoded) else data
+
+
+def _sort_sets(value: object, decoded: object) -> bool:
+    """Sort the lists that are sets, and say whether there are any."""
+    pairs: list[tuple[object, object]] = []
+    is_set = isinstance(value, set | frozenset)
+    if _is_root(value):
+        pairs = [(cast("Any", value).root, decoded)]
+    elif isinstance(decoded, list):
+        items = cast("list[object]", decoded)
+        if is_set or isinstance(value, list | tuple | deque):
+            pairs = list(zip(cast("Sequence[object]", value), items, strict=False))
+    elif isinstance(decoded, dict):
+        found = cast("dict[str, object]", decoded)
+        parts = _fields_of(value) or ()
+        if isinstance(value, Mapping):
+            mapping = cast("Mapping[object, object]", value)
+            parts = ((str(key), each) for key, each in mapping.items())
+        pairs = [(each, found[name]) for name, each in parts if name in found]
+    has_sets = [_sort_sets(each, of_it) for each, of_it in pairs]
+    if is_set and isinstance(decoded, list):
+        cast("list[object]", decoded).sort(key=msgspec.json.encode)
+        return True
+    return any(has_sets)
 
 
 def _encode_by_own_type(value: object) -> bytes:
@@ -105,6 +135,14 @@ def _fields_of(value: object) -> Iterator[tuple[str, object]] | None:
     if dataclasses.is_dataclass(value):
         return ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
     return None
+
+
+def _is_root(value: object) -> bool:
+    if "pydantic" not in sys.modules:
+        return False
+    import pydantic
+
+    return isinstance(value, pydantic.RootModel)
 
 
 def _model_fields(value: object) -> Iterator[tuple[str, object]] | None:
