@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from workflow_reactor import Profile, ToolDefinition, schema_faults
 from workflow_reactor.schemas._walk import walk
+from workflow_reactor.schemas._widely_taken import widely_taken
 
 A: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 B = {
@@ -114,3 +115,17 @@ def test_whatever_the_original_allows_is_allowed(
     # A member that isn't closed allows any value of a key that only others name: that isn't sent.
     if not schema_faults(parameters, value):
         assert not schema_faults(sent(parameters, PROFILES[0]), value)
+
+
+def test_a_union_that_contains_itself_many_times_is_folded_at_once() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "$defs": {"node": {"anyOf": [{"$ref": "#/$defs/node"}] * 20 + [{"required": ["a"]}]}},
+        "anyOf": [{"anyOf": [{"$ref": "#/$defs/node"}] * 20}] * 20,
+    }
+
+    sent = widely_taken(schema)
+
+    assert sent["type"] == "object"
+    assert not {"anyOf", "oneOf", "allOf", "$ref"} & sent.keys()
+    assert sent["$defs"] == schema["$defs"]

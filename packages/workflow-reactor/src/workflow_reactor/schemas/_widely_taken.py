@@ -13,8 +13,8 @@ from typing import Any, cast
 from workflow_protocol import JsonObject
 from workflow_reactor.schemas._walk import followed, map_schemas, properties_of, types_of
 
-MAX_DEPTH = 8
-"""So deep may unions stand inside a union at the root; what is deeper allows anything."""
+MAX_FOLDED = 500
+"""So many schemas are folded into one; what else a union names allows anything."""
 _NOT_AT_THE_ROOT = frozenset(
     {"$ref", "allOf", "anyOf", "const", "else", "enum", "if", "not", "oneOf", "then"}
 )
@@ -22,59 +22,58 @@ _NOT_AT_THE_ROOT = frozenset(
 
 def widely_taken(schema: JsonObject) -> JsonObject:
     """Parameters whose root is a plain object, without lists of `items`."""
-    whole = schema if _NOT_AT_THE_ROOT.isdisjoint(schema) else _folded(schema, schema, 0)
+    whole = schema if _NOT_AT_THE_ROOT.isdisjoint(schema) else _Folder(schema).folded(schema)
     return _without_tuples(whole)
 
 
-def _folded(root: JsonObject, node: JsonObject, depth: int) -> JsonObject:
-    """An object in place of unions: what must hold together is merged, alternatives are joined."""
-    if depth > MAX_DEPTH:
-        return {}
-    if "$ref" in node:
-        beside = {key: value for key, value in node.items() if key != "$ref"}
-        return _folded(root, {**followed(root, node), **beside}, depth + 1)
-    properties = properties_of(node).copy()
-    required = dict.fromkeys(_names(node.get("required")))
-    for part in _members(root, node, "allOf", depth):
-        properties = {**properties_of(part), **properties}
-        required |= dict.fromkeys(part["required"])
-    for key in ("anyOf", "oneOf"):
-        options = _members(root, node, key, depth)
-        names = dict.fromkeys(name for each in options for name in properties_of(each))
-        for name in names.keys() - properties.keys():
-            properties[name] = _any_of(
-                [each for each in options if name in properties_of(each)], name
-            )
-        common = [_names(each["required"]) for each in options]
-        if common:
-            required |= dict.fromkeys(name for name in common[0] if all(name in c for c in common))
-    kept = {key: value for key, value in node.items() if key not in _NOT_AT_THE_ROOT}
-    ordered = {name: properties[name] for name in _ordered(root, node, properties, depth)}
-    return {**kept, "type": "object", "properties": ordered, "required": list(required)}
+class _Folder:
+    """Makes one object of unions: what must hold together is merged, alternatives are joined."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._open: list[JsonObject] = []
+        self._left = MAX_FOLDED
+
+    def folded(self, node: JsonObject) -> JsonObject:
+        """The object; one that takes anything for a union that contains itself."""
+        target = followed(self._root, node)
+        if not self._left or any(each is target for each in self._open):
+            return {"type": "object", "properties": {}, "required": []}
+        self._left -= 1
+        self._open.append(target)
+        node = {**target, **{key: each for key, each in node.items() if key != "$ref"}}
+        properties = properties_of(node).copy()
+        required = dict.fromkeys(_names(node.get("required")))
+        for part in self._members(node, "allOf"):
+            properties = {**properties, **_without(properties_of(part), properties)}
+            required |= dict.fromkeys(part["required"])
+        for key in ("anyOf", "oneOf"):
+            options = self._members(node, key)
+            named = dict.fromkeys(name for each in options for name in properties_of(each))
+            for name in _without(named, properties):
+                properties[name] = _any_of(
+                    [each for each in options if name in properties_of(each)], name
+                )
+            first, *others = [each["required"] for each in options] or [[]]
+            required |= {name: None for name in first if all(name in each for each in others)}
+        self._open.pop()
+        kept = {key: value for key, value in node.items() if key not in _NOT_AT_THE_ROOT}
+        return {**kept, "type": "object", "properties": properties, "required": list(required)}
+
+    def _members(self, node: JsonObject, key: str) -> list[JsonObject]:
+        """The members of a union that can be an object, folded themselves."""
+        found: Any = node.get(key)
+        listed = cast("list[Any]", found) if isinstance(found, list) else []
+        schemas = [cast("JsonObject", each) for each in listed if isinstance(each, dict)]
+        can_be = [each for each in schemas if "object" in self._types(each)]
+        return [self.folded(each) for each in can_be]
+
+    def _types(self, node: JsonObject) -> Sequence[str]:
+        return types_of(followed(self._root, node)) or ["object"]
 
 
-def _members(root: JsonObject, node: JsonObject, key: str, depth: int) -> list[JsonObject]:
-    """The members of a union that can be an object, folded themselves."""
-    found: Any = node.get(key)
-    listed = cast("list[Any]", found) if isinstance(found, list) else []
-    schemas = [cast("JsonObject", each) if isinstance(each, dict) else {} for each in listed]
-    followed_ = [followed(root, each) for each in schemas]
-    objects = [each for each in followed_ if "object" in (types_of(each) or ["object"])]
-    return [_folded(root, each, depth + 1) for each in objects]
-
-
-def _ordered(
-    root: JsonObject, node: JsonObject, properties: JsonObject, depth: int
-) -> Sequence[str]:
-    """The names in the order in which the schema has them: sets have none."""
-    own = list(properties_of(node))
-    below = [
-        name
-        for key in ("allOf", "anyOf", "oneOf")
-        for each in _members(root, node, key, depth)
-        for name in properties_of(each)
-    ]
-    return list(dict.fromkeys(name for name in [*own, *below] if name in properties))
+def _without(names: dict[str, Any], known: JsonObject) -> dict[str, Any]:
+    return {name: each for name, each in names.items() if name not in known}
 
 
 def _any_of(options: Sequence[JsonObject], name: str) -> Any:
