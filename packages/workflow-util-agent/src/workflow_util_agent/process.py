@@ -47,28 +47,33 @@ _SUPERVISE = Path(__file__).with_name("_supervise.py")
 # where the supervisor takes 13. It waits for the end of standard input, and then a second longer:
 # the sandbox may end itself by then, and a bwrap that is killed while it starts leaves a half-made
 # sandbox behind. Input is kept as descriptor 3, for a shell gives what it runs in the background an
-# empty one. The first argument says how many files follow that take the command into its group,
-# which is removed here when nobody else is left to do it: a caller that was killed takes a moment
-# to be gone.
+# empty one. The first argument says how many files follow that take the command into its group. If
+# the input ended without a word, nobody else is left to remove that.
 _WITHOUT_SUPERVISOR = """
+caller=
+trap 'caller=gone' USR1
+trap 'caller=there' USR2
 exec 3<&0
-(read -r _ <&3; sleep 1; kill -s KILL 0) >/dev/null 2>&1 &
+(
+    read -r word <&3
+    if [ -n "$word" ]; then kill -s USR2 $$; else kill -s USR1 $$; fi
+    sleep 1; kill -s KILL 0
+) >/dev/null 2>&1 &
 (
     n=$1; shift
     while [ "$n" -gt 0 ]; do echo 0 >"$1" || exit 127; shift; n=$((n - 1)); done
     exec "$@" 3<&-
 )
 code=$?
-kill -s KILL $! 2>/dev/null
 n=$1; shift
 if [ "$n" -gt 0 ] && [ "$code" -eq 137 ]; then
-    sleep .2
-    read -r _ _ _ parent _ </proc/$$/stat
-    while [ "$n" -gt 0 ] && [ "$parent" != "$PPID" ]; do
-        for pause in 0 .01 .1 1; do sleep $pause; rmdir "${1%/*}" && break; done
-        shift; n=$((n - 1))
-    done
-fi 2>/dev/null
+    for pause in .01 .03 .1; do [ -z "$caller" ] || break; sleep $pause; done
+fi
+kill -s KILL $! 2>/dev/null
+while [ "$n" -gt 0 ] && [ "$caller" = gone ]; do
+    for pause in 0 .01 .1 1; do sleep $pause; rmdir "${1%/*}" && break; done
+    shift; n=$((n - 1))
+done 2>/dev/null
 exit $code
 """
 
