@@ -342,6 +342,17 @@ async def test_a_home_folder_in_a_folder_that_is_shown_stays_hidden(
 
 
 @needs_sandbox
+async def test_a_workspace_may_lie_in_var_tmp() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        script = (
+            "echo fine > file; echo fine > /var/tmp/other; cat file /var/tmp/other; ls /var/tmp"
+        )
+        text = await output(Path(folder), script)
+
+    assert text.splitlines()[:4] == ["fine", "fine", "other", Path(folder).name]
+
+
+@needs_sandbox
 async def test_a_socket_is_reached_where_it_is_shown_and_nowhere_else(home: Path) -> None:
     root, shown = home / "proj", home / "shown"
     for folder in (root, shown):

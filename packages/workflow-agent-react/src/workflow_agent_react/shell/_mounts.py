@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +40,10 @@ class Mounts:
     def nearest(self, path: str) -> str | None:
         """The nearest folder above a path that the table has."""
         return next((each for each in map(str, Path(path).parents) if each in self._entries), None)
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths that the table has."""
+        return iter(self._entries)
 
     def __contains__(self, path: str) -> bool:
         """Whether the table itself has a path."""

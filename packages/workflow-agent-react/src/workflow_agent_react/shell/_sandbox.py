@@ -206,6 +206,8 @@ def _command(
     mounts.put("/tmp", *size, "--tmpfs", "/tmp")
     mounts.put("/var/tmp", "--symlink", "/tmp", "/var/tmp")
     git = _bind_folders(mounts, root, folders)
+    if any(path.startswith("/var/tmp/") for path in mounts):  # a link can't have folders in it
+        mounts.put("/var/tmp", *size, "--tmpfs", "/var/tmp")
     hidden = _hide(mounts, root)
     words, fds = mounts.open()
     if "/etc" not in mounts:
