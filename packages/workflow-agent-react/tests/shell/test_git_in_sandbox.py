@@ -443,6 +443,20 @@ async def test_a_repository_that_a_command_puts_into_the_index_runs_nothing(
     assert "it stands in the index of the repository around it" in texts[-1]
 
 
+async def test_an_index_that_looks_unchanged_is_read_again(tmp_path: Path) -> None:
+    workspace, ran = make_clone(tmp_path), tmp_path / "ran"
+    stage = "git update-index --add --cacheinfo 160000,$(git -C nested rev-parse HEAD)"
+    old = "touch -d @1000000000 .git/index"
+    kept = f"{stage},nested; cp .git/index evil; git update-index --force-remove nested"
+
+    await shell(workspace, f"{NESTED.format(ran=ran)} {kept}; {stage},absent; {old}")
+    assert (workspace / ".git/index").stat().st_size == (workspace / "evil").stat().st_size
+    text = await shell(workspace, f"cat evil > .git/index; {old}")
+    await to_thread.run_sync(watch, workspace)
+
+    assert not ran.exists(), text
+
+
 async def test_without_the_sandbox_a_repository_in_the_index_would_have_run(
     tmp_path: Path,
 ) -> None:

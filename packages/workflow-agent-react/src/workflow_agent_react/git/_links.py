@@ -25,7 +25,9 @@ def linked_repositories(top: str) -> tuple[str, ...]:
         state = os.stat(index)
     except OSError:
         return ()
-    return _read(top, index, (state.st_mtime_ns, state.st_size, state.st_ino))
+    # A command can set the time of writing, but not that of the last change.
+    stamp = (state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino)
+    return _read(top, index, stamp)
 
 
 def set_aside(top: str, link: str) -> str | None:

@@ -49,7 +49,7 @@ def _stamp(file: str) -> tuple[int, ...]:
         state = os.stat(file)
     except OSError:
         return ()
-    return state.st_mtime_ns, state.st_size, state.st_ino
+    return state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino
 
 
 @lru_cache(maxsize=256)
