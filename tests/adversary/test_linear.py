@@ -10,6 +10,9 @@ from functools import partial
 
 import pytest
 
+from uwf.commands._sandbox_use import NO_SANDBOX
+from workflow_agent_react.git._places import WORKTREE
+
 from .parsers import PARSERS, Parser, quietly
 from .work import cpu_s, lines_run
 from .worst_cases import shapes
@@ -58,3 +61,31 @@ def test_four_times_the_text_is_four_times_the_work(parser: Parser) -> None:
 @pytest.mark.parametrize("parser", PARSERS.values(), ids=list(PARSERS))
 def test_four_times_the_text_is_four_times_the_work_whatever_it_is(parser: Parser) -> None:
     assert grown(parser, every=1, large=64_000) == {}
+
+
+SEARCHED: dict[str, tuple[Callable[[str], object], list[str]]] = {
+    "results of commands": (
+        lambda text: NO_SANDBOX.search(text.encode()),
+        ["[", "[, no sandbox: ", ", no sandbox", "[;", "[a"],
+    ),
+    "configuration of a submodule": (
+        WORKTREE.search,
+        ["\n", " ", "worktree = a ", "\nworktree", "\n worktree =", " \n"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_what_commands_left_is_searched_in_proportion_to_its_length(name: str) -> None:
+    search, pieces = SEARCHED[name]
+    heads, large = ["", "worktree = a"], 8_000
+    found = {
+        (head, piece): grows_by_time(search, partial(repeated, head, piece), large)
+        for head in heads
+        for piece in pieces
+    }
+    assert {shape: problem for shape, problem in found.items() if problem} == {}
+
+
+def repeated(head: str, piece: str, size: int) -> str:
+    return head + piece * (size // len(piece)) + "b"

@@ -43,7 +43,8 @@ _MAX_MODULES = 200
 _MAX_FOLDERS = 5_000
 _NOT_ENTERED = {".git", "node_modules", ".venv"}
 _MAX_BYTES = 100_000
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
+# Commands can write such a file: spaces are taken once, and never across lines.
+WORKTREE = re.compile(r"^[^\S\n]*+worktree[^\S\n]*+=[^\S\n]*+(\S.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 class GitPlaces(msgspec.Struct, frozen=True):
@@ -194,10 +195,10 @@ def _add_worktree(top: str, folder: str, common: str, places: GitPlaces) -> None
 
 def _work_tree(git: str) -> str | None:
     """Where the files of a submodule are, by the configuration in its folder."""
-    found = _WORKTREE.search(_text(os.path.join(git, "config")))
+    found = WORKTREE.search(_text(os.path.join(git, "config")))
     if found is None:
         return None
-    value = re.sub(r"\\(.)", r"\1", found[1].strip('"'))
+    value = re.sub(r"\\(.)", r"\1", found[1].rstrip().strip('"'))
     return os.path.realpath(os.path.join(git, value))
 
 
