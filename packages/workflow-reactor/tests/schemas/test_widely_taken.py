@@ -102,7 +102,7 @@ VALUES = st.dictionaries(NAMES, st.sampled_from(["x", 1, 2.5]), max_size=3)
 
 
 @given(ROOTS, OBJECTS, VALUES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_whatever_the_original_allows_is_allowed(
     root: dict[str, Any], definition: dict[str, Any], value: dict[str, Any]
 ) -> None:

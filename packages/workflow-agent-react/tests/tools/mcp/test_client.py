@@ -1,8 +1,11 @@
 """What happens to those who use a server when it fails: nothing but a failed call."""
 
+import json
 import logging
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from workflow_agent_react import McpError, McpServer, ToolError, Toolset, open_mcp
 
-from .odd import listed, odd, run, tool
+from .odd import ODD_SERVER, listed, odd, run, tool
 
 pytest.importorskip("mcp")
 
@@ -165,6 +168,37 @@ async def test_on_every_way_out_no_process_is_left(way: str, ending: list[object
             pass
     assert pid
     assert not any(map(is_alive, family))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_when_the_engine_is_killed_its_servers_are() -> None:
+    plan = json.dumps({"start": [["spawn", 0]], "call:add": [["pid", 0]], "end": [["ignore", 0]]})
+    command = [sys.executable, "-I", "-S", str(ODD_SERVER), plan]
+    engine = f"""
+import anyio
+from workflow_agent_react import McpServer, open_mcp
+from workflow_protocol import StartStep, ThreadContext, ThreadId
+from workflow_reactor import ToolCall
+
+async def main():
+    async with open_mcp(McpServer(command={command!r})) as tools:
+        start = StartStep(prompt="p", workspace="/", timestamp_ms=0)
+        ctx = ThreadContext(thread_id=ThreadId("T"), start=start)
+        print(await tools.handler(ToolCall(id="c", name="add", arguments="{{}}"), ctx), flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+    with subprocess.Popen([sys.executable, "-c", engine], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        family = [pid, *children_of_session(pid)]
+        assert len(family) == 2
+        process.kill()
+    deadline = time.monotonic() + 5
+    while any(map(is_alive, family)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def children_of_session(pid: int) -> list[int]:

@@ -24,6 +24,8 @@ from workflow_protocol import Effect, StartStep, Suspended, ThreadContext, Threa
 from workflow_reactor import ToolCall
 from workflow_reactor.testing import ScriptedLlm, call
 
+from .odd import odd
+
 needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra `mcp`")
 needs_server = pytest.mark.skipif(
     find_spec("mcp_server_time") is None, reason="needs the package mcp-server-time"
@@ -97,13 +99,12 @@ async def test_a_tool_that_fails_is_a_tool_error() -> None:
 
 
 @needs_sdk
-@needs_server
 async def test_an_exception_of_the_block_leaves_it_as_itself() -> None:
     with anyio.fail_after(30), pytest.raises(Suspended, match="wait"):
-        async with open_mcp(TIME):
+        async with open_mcp(odd()):
             raise Suspended("wait")
     with anyio.fail_after(30), pytest.raises(LookupError, match="mine") as caught:
-        async with open_mcp(TIME):
+        async with open_mcp(odd()):
             raise LookupError("mine") from KeyError("its cause")
     assert isinstance(caught.value.__cause__, KeyError)
 
