@@ -14,9 +14,11 @@ import pytest
 
 from workflow_agent_react import ToolClash, ToolDefinitionError, ToolError, Toolset, tool
 from workflow_agent_react._errors import BadArguments
+from workflow_agent_react.dialects._describe import tool_line
+from workflow_agent_react.dialects._xml_dialect import XmlDialect
 from workflow_agent_react.tools._toolset import read_docstring
 from workflow_protocol import Effect, StartStep, ThreadContext, ThreadId, WorkflowError
-from workflow_reactor import Profile, ToolCall, ToolNameError
+from workflow_reactor import Profile, ResultSchema, ToolCall, ToolNameError
 
 CTX = ThreadContext(
     thread_id=ThreadId("01J"),
@@ -248,6 +250,13 @@ async def test_parameters_may_be_of_types_that_contain_themselves() -> None:
     assert definition.parameters["$defs"].keys() == {"Folder"}
     assert "$ref" in definition.json.decode()
     assert "$" not in definition.sent(Profile(refs=False)).decode()
+    assert tool_line(definition) == (
+        "- size(root: {name: string, folders?: [Folder, …], parent?: Folder | null}, "
+        "others: [Folder, …]): \n"
+        "    Folder = {name: string, folders?: [Folder, …], parent?: Folder | null}"
+    )
+    text = XmlDialect([definition, ResultSchema(int).tool()]).system_text("Do it.")
+    assert 'size(root={"name": "…", "folders": [], "parent": ' in text
     root = {"name": "r", "folders": [{"name": "s"}]}
     assert await run(size, "size", root=root, others=[root]) == '[1,["r"]]'
     bad: list[dict[str, Any]] = [{"name": "o", "folders": [{}]}]

@@ -26,6 +26,10 @@ TREE: dict[str, Any] = {
     },
     "additionalProperties": False,
 }
+PATTERNS: dict[str, Any] = {
+    "properties": {"c": {"type": "array"}},
+    "patternProperties": {"^a[0-9]$": {"type": "array"}, "^(c+)+$": {}},
+}
 SHAPES: dict[str, Any] = {
     "anyOf": [
         {
@@ -52,6 +56,7 @@ READ: list[tuple[dict[str, Any], Any, Any]] = [
     (TREE, {"pair": ["[]", "{}"]}, {"pair": ["[]", {}]}),
     (TREE, {"items": '[{"note": null, "n": 1}]'}, {"items": [{"n": 1}]}),
     (TREE, json.dumps({"n": 1}), {"n": 1}),
+    (PATTERNS, {"a1": "[1]", "b": "[1]", "c": "[1]"}, {"a1": [1], "b": "[1]", "c": [1]}),
     (SHAPES, {"kind": "a", "v": "[1]"}, {"kind": "a", "v": [1]}),
 ]
 

@@ -63,6 +63,20 @@ def test_of_a_schema_that_went_out_strict_each_null_of_an_optional_key_is_absent
     assert drop_optional_nulls(ORDER, text) == text
 
 
+def test_of_members_of_a_union_the_one_whose_keys_were_all_written_is_meant() -> None:
+    number: dict[str, Any] = {"type": ["integer", "null"]}
+    one: dict[str, Any] = {"type": "object", "properties": {"x": number}}
+    other = {
+        "type": "object",
+        "properties": {"y": number, "z": {"type": "string"}},
+        "required": ["z"],
+    }
+    schema = {"anyOf": [{"$ref": "#/$defs/One"}, other], "$defs": {"One": one}}
+
+    assert drop_optional_nulls(schema, '{"y": null, "z": "q"}', strict=True) == '{"z": "q"}'
+    assert drop_optional_nulls(schema, '{"x": null}', strict=True) == "{}"
+
+
 def test_the_time_grows_with_the_text() -> None:
     def seconds(count: int) -> float:
         item = '{"must": 1, "note": null, "any": "' + "x" * 50 + '"}'

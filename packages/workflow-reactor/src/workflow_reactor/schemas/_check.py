@@ -21,6 +21,7 @@ member (4 members and 8 levels took a minute). `_explain` asks level by level in
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from workflow_protocol import Fault, JsonObject
@@ -75,6 +76,19 @@ def schema_faults(schema: JsonObject, value: object) -> list[Fault]:
         return compile_check(schema)(value)
     except BadJsonSchema:
         return []
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern of a schema is found in a text, by the validator's engine and limits."""
+    try:
+        return not _key_validator(pattern).is_valid({text: None})
+    except ValueError:  # no pattern, or too much work
+        return False
+
+
+@lru_cache(maxsize=256)
+def _key_validator(pattern: str) -> Validator:
+    return _validator({"patternProperties": {pattern: False}})
 
 
 def _fetch_nothing(uri: str) -> Any:

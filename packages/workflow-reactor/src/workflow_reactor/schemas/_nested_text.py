@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from workflow_protocol import JsonObject
+from workflow_reactor.schemas._check import matches
 from workflow_reactor.schemas._edit_json import Edits, decode_value, edit_json
 from workflow_reactor.schemas._optional_nulls import drop_optional_nulls
 from workflow_reactor.schemas._walk import (
@@ -140,7 +141,7 @@ class _Unfolder:
         if known is not None:
             return known
         self._parts[place] = _ANYTHING  # as above
-        every = [_own_part(node, key)]
+        every = _own_parts(node, key)
         every += [self._part(part, value, key) for part in self._same_place(node)]
         if options := self._likely(node, value):
             every.append(self._join("anyOf", [self._part(each, value, key) for each in options]))
@@ -205,11 +206,15 @@ def _items(value: object) -> Iterator[tuple[str | int, object]]:
         yield from enumerate(cast("list[object]", value))
 
 
-def _own_part(node: JsonObject, key: str | int) -> JsonObject:
-    """What a schema itself says of a part; the empty one where it says nothing."""
+def _own_parts(node: JsonObject, key: str | int) -> list[JsonObject]:
+    """What a schema itself says of a part; nothing where that may be anything."""
     if isinstance(key, int):
-        found: Any = item_schema(node, key)
+        found: list[Any] = [item_schema(node, key)]
     else:
-        others = None if "patternProperties" in node else node.get("additionalProperties")
-        found = properties_of(node).get(key, others)
-    return cast("JsonObject", found) if isinstance(found, dict) and found else _ANYTHING
+        patterns: Any = node.get("patternProperties")
+        by_pattern = cast("dict[str, Any]", patterns) if isinstance(patterns, dict) else {}
+        found = [each for pattern, each in by_pattern.items() if matches(pattern, key)]
+        named = properties_of(node)
+        found += [named[key]] if key in named else []
+        found = found or [node.get("additionalProperties")]
+    return [cast("JsonObject", each) for each in found if isinstance(each, dict) and each]

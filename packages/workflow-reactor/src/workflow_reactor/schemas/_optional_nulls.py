@@ -23,6 +23,7 @@ from workflow_reactor.schemas._walk import (
     all_of,
     constants,
     find_schema,
+    followed,
     item_schema,
     members,
     properties_of,
@@ -92,11 +93,18 @@ class _NullDropper:
         """The member of a union that the value belongs to, if it fits any."""
         options = members(node)
         likely = [each for each in options if self._fits(each, value, "outside")]
+        if self._strict and isinstance(value, dict):  # then all keys are there, and no others
+            written = cast("dict[str, Any]", value).keys()
+            likely = [each for each in likely if self._keys_of(each) == written] or likely
         if len(likely) == 1:
             return likely[0]
         looks: tuple[Look, ...] = ("as it is", "without nulls")
         fitting = (each for look in looks for each in likely if self._fits(each, value, look))
         return next(fitting, None)
+
+    def _keys_of(self, option: JsonObject) -> set[str]:
+        option = followed(self._root, option)
+        return {name for each in (option, *all_of(option)) for name in properties_of(each)}
 
     def _below(self, node: JsonObject, value: Any) -> Iterator[tuple[JsonObject, Any]]:
         """The values in an object or array with their schemas; notes what is to be dropped."""
