@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 from workflow_agent_llm import create_llm_adapter
 from workflow_agent_react import ReactAdapterConfig, create_react_adapter
 from workflow_cas import MemoryStore, open_store
-from workflow_execute import Engine, create_workflow, workflow_adapter
+from workflow_execute import ChildTask, Engine, create_workflow, run_child, workflow_adapter
 from workflow_execute.testing import adapter_of, in_turn
 from workflow_protocol import (
     END,
@@ -370,3 +370,30 @@ def test_a_set_is_the_same_in_another_process_that_orders_it_in_another_way(tmp_
 
 if __name__ == "__main__":
     anyio.run(replay_words, sys.argv[1], sys.argv[2])
+
+
+@pytest.mark.parametrize("way", ["adapter", "convert", "run_child"])
+async def test_a_child_s_value_is_the_same_one_above(way: str) -> None:
+    llm = ScriptedLlm([say('{"amount": "12.50"}')])
+    role: RoleDefinition[Any] = RoleDefinition(
+        name="payer", description="", system_prompt="Pay.", schema=Cents
+    )
+    child = create_workflow(
+        WorkflowDefinition(
+            description="", roles=[role], table={START: [Transition(role)], role: [Transition(END)]}
+        ),
+        AdapterBinding(adapter=create_llm_adapter(llm)),
+    )
+
+    async def by_hand(ctx: ThreadContext) -> object:
+        return (await run_child(ctx, ChildTask(workflow=child, prompt="Pay.", name="pay"))).value
+
+    adapters: dict[str, AdapterFn] = {
+        "adapter": workflow_adapter("pay", child),
+        "convert": workflow_adapter("pay", child, convert=lambda done: done.value),
+        "run_child": adapter_of(by_hand),
+    }
+
+    seen = await all_readers(adapters[way], Cents)
+
+    assert [each.amount for each in seen] == [1250] * 5

@@ -49,7 +49,6 @@ class WorkflowAdapter:
                 workflow=self.workflow, prompt=self.prompt(prompt, ctx), name=self.name
             )
             done = await run_child(ctx, task)
-            await ctx.journal.note(Resolved(value=done.value, json=done.json))
             if self.convert is not None:
                 return cast("T", self.convert(done))  # the engine validates what it gives
             try:

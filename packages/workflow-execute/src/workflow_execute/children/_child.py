@@ -27,6 +27,7 @@ from workflow_execute._workflow import Workflow
 from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
 from workflow_protocol import (
     Effect,
+    Resolved,
     Suspended,
     ThreadContext,
     ThreadId,
@@ -142,6 +143,7 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
     value: object = None
     if record.role:
         value = schema_of(task.workflow.definition.role(record.role).schema).restore(json)
+    await journal.note(Resolved(value=value, json=json))  # a role may give it on as its own value
     return ChildResult(
         thread_id=thread_id,
         name=task.name,
