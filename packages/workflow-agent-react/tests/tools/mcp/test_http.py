@@ -1,5 +1,6 @@
 """Servers behind a URL: their faults are answers to the one request that met them."""
 
+import gzip
 import logging
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
@@ -38,6 +39,12 @@ def hang(web: OddHttp) -> Step:
     return step
 
 
+def compressed(status: int, coding: str) -> Step:
+    """A few kB that stand for many MB."""
+    data = gzip.compress(b" " * 50_000_000)
+    return reply(status, data, "application/json", content_encoding=coding)
+
+
 UNKNOWN = "The outcome is unknown: add may have been carried out"
 FAULTS: list[tuple[Callable[[OddHttp], Step], str, bool]] = [
     (lambda web: reset, "ReadError", True),
@@ -52,6 +59,9 @@ FAULTS: list[tuple[Callable[[OddHttp], Step], str, bool]] = [
     (lambda web: reply(200, b"{", "application/json"), "no JSON-RPC message: '{'", True),
     (lambda web: reply(202, b""), "HTTP 202", True),
     (lambda web: reply(302, b"", location="http://h/"), "Redirect to http://h/", False),
+    (lambda web: compressed(200, "gzip"), "its answer is compressed (gzip)", True),
+    (lambda web: compressed(200, "gzip, gzip"), "its answer is compressed (gzip, gzip)", True),
+    (lambda web: compressed(500, "br"), "its answer is compressed (br)", True),
 ]
 
 

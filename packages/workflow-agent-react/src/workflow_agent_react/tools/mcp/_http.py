@@ -61,7 +61,9 @@ class _AnsweringClient(httpx2.AsyncClient):
         self._server = server
         read_s = server.timeout_s + server.start_timeout_s  # the caller's own limit comes first
         timeout = httpx2.Timeout(server.start_timeout_s, read=read_s)
-        super().__init__(headers=access.headers, timeout=timeout)
+        # Compressed bodies would be decompressed as a whole: a few kB can stand for gigabytes.
+        plain = {"accept-encoding": "identity"}
+        super().__init__(headers={**access.headers, **plain}, timeout=timeout)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; only one that carries a JSON-RPC request is waited for."""
@@ -73,7 +75,10 @@ class _AnsweringClient(httpx2.AsyncClient):
         limit_s = _NOTE_S if request.method == "POST" else self._server.close_timeout_s
         with anyio.move_on_after(limit_s):
             try:
-                return await super().send(request, **options)
+                options["stream"] = True
+                answer = await super().send(request, **options)
+                await answer.aclose()
+                return httpx2.Response(answer.status_code, request=request)
             except httpx2.HTTPError as error:
                 _log.debug("word to the MCP server %r was lost: %r", self._server.place, error)
         return httpx2.Response(202 if request.method == "POST" else 200, request=request)
@@ -87,7 +92,15 @@ class _AnsweringClient(httpx2.AsyncClient):
             sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
             return _fault(request, asked, _words(error), sent=sent)
         if 300 <= response.status_code < 400:  # the SDK follows, or says where it leads
-            return response
+            await response.aclose()
+            redirect = httpx2.Response(response.status_code, request=request)
+            redirect.next_request = response.next_request
+            return redirect
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in {"", "identity"}:
+            await response.aclose()
+            words = f"its answer is compressed ({coding[:40]}), which was not asked for"
+            return _fault(request, asked, words, sent=True)
         is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
         if response.status_code == 200 and is_stream:
             body = _Events(response)
@@ -171,7 +184,7 @@ def _words(error: httpx2.HTTPError) -> str:
 
 async def _body(response: httpx2.Response) -> bytes:
     data = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in response.aiter_raw():
         data += chunk
         if len(data) > MAX_BODY_BYTES:
             raise httpx2.ReadError(f"it is longer than {MAX_BODY_BYTES:,} bytes")
@@ -185,14 +198,18 @@ class _Events(httpx2.AsyncByteStream):
         self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        rest = b""
-        async for chunk in self._response.aiter_bytes():
-            *lines, rest = (rest + chunk).replace(b"\r\n", b"\n").split(b"\n")
-            for line in lines:
-                yield b"".join(_mended(line))
-            if len(rest) > MAX_BODY_BYTES:
+        line: list[bytes] = []
+        size = 0
+        async for chunk in self._response.aiter_raw():
+            first, *others = chunk.split(b"\n")
+            line.append(first)
+            size += len(first)
+            if size > MAX_BODY_BYTES:
                 raise httpx2.ReadError("an event is too long")
-        yield rest
+            for other in others:
+                yield b"".join(_mended(b"".join(line).removesuffix(b"\r")))
+                line, size = [other], len(other)
+        yield b"".join(line)
 
     async def aclose(self) -> None:
         await self._response.aclose()
