@@ -1,12 +1,13 @@
 """Which tests run when nothing or one of them is named."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FILE = "tests/durability/test_torn_log.py"
-SLOW = f"{FILE}::test_a_log_that_is_cut_anywhere_keeps_what_is_complete_and_the_thread_goes_on"
+SLOW = f"{FILE}::test_a_cut_at_every_byte_leaves_exactly_the_commits_that_are_whole"
 
 
 def collected(*arguments: str) -> str:
@@ -16,4 +17,4 @@ def collected(*arguments: str) -> str:
 
 def test_a_slow_test_runs_when_it_is_named_and_not_by_default() -> None:
     assert SLOW in collected(SLOW)
-    assert "no tests collected (1 deselected)" in collected(FILE)
+    assert re.search(r"no tests collected \(\d+ deselected\)", collected(FILE))

@@ -135,7 +135,7 @@ def test_the_doctor_shows_no_value_of_a_query(
 
 
 async def test_an_mcp_server_is_named_without_the_key_of_its_url() -> None:
-    server = McpServer(url=f"http://127.0.0.1:1/mcp?key={KEY}", env={"TOKEN": KEY})
+    server = McpServer(url=f"http://127.0.0.1:1/mcp?key={KEY}", headers={"token": KEY})
     assert KEY not in repr(server)
     with pytest.raises(McpError) as raised, anyio.fail_after(20):
         async with open_mcp(server):
