@@ -26,6 +26,7 @@ from workflow_reactor import (
     make_call,
     read_reply,
 )
+from workflow_reactor._shown_url import without_keys
 from workflow_reactor.http._error_body import read_error_body
 from workflow_reactor.http._faults import fault_of_status
 from workflow_reactor.reply._json_text import escape_controls, looks_cut, well_formed
@@ -116,6 +117,16 @@ def _fault(text: str) -> object:
     return fault_of_status(400, {}, _body(text))
 
 
+def _labels(text: str) -> object:
+    body = json.dumps({"error": {"type": text, "code": text, "message": text}}).encode()
+    return fault_of_status(400, {}, body), fault_of_status(429, {}, body)
+
+
+def _finish(text: str) -> object:
+    body = json.dumps({"choices": [{"message": {"content": "x"}, "finish_reason": text}]})
+    return read_reply(body.encode(), Profile())
+
+
 def _waits(text: str) -> object:
     return fault_of_status(429, {"retry-after": text, "date": text}, b"")
 
@@ -146,6 +157,9 @@ PARSERS: Mapping[str, Parser] = {
     "parts": Parser(_parts, ("reasoning",)),
     "error body": Parser(_error_body, ("json", "errors")),
     "fault": Parser(_fault, ("errors",)),
+    "labels": Parser(_labels, ("errors",)),
+    "finish": Parser(_finish, ("errors",)),
+    "urls": Parser(without_keys, ("errors",)),
     "retry-after": Parser(_waits, ("json", "errors")),
     "result": Parser(ResultSchema(list[int]).read_text, JSON),
     "native": Parser(_read_native, ("json",)),

@@ -28,6 +28,18 @@ UNITS: dict[str, Sequence[str]] = {
     "errors": (
         *('\\\\"', '"retry_after":', '"retry_after":1', '"retry_delay', "retry ", "try 1", "try "),
         *("1s", "1 ", "and ", "wait 1m", "rate_limit", '{"error":', '{"detail":[', "resets in "),
+        *(
+            "exceed",
+            "input ",
+            "max",
+            "tokens ",
+            "maximum ",
+            "context length ",
+            "invalid ",
+            "field '",
+        ),
+        *("insufficient", "throttl", "model_", "a ", "prompt has 1 ", "_", "-", ".", "reduce the "),
+        *("http://", "http://a@", "https://h?", "&a", "=", "Bearer ", "sk-", "eyJ", "[", "a1-"),
     ),
     "actions": (
         *("a=1, ", "a=[", "{a:", '"a"=', "a=", "(", '"""', "'", "\\\\", "a", "1.1", "1e1", " "),

@@ -9,6 +9,7 @@ import msgspec
 from workflow_reactor.http._wish import wished_wait
 
 MAX_QUOTE = 2_000
+_MAX_LABEL = 100
 _MAX_DEPTH = 6
 
 
@@ -53,7 +54,7 @@ def read_error(error: object) -> ErrorBody:
             break
         fields = cast("dict[str, Any]", error)
         code = _status(fields) or code
-        labels += [each for key in _LABELS if isinstance(each := fields.get(key), str)]
+        labels += [each[:_MAX_LABEL] for key in _LABELS if isinstance(each := fields.get(key), str)]
         upstream = upstream or _upstream(fields.get("metadata"))
         inner = next((fields[key] for key in _INNER if fields.get(key)), None)
         error = _compact(fields) if inner is None else inner

@@ -29,9 +29,16 @@ _WORDS: tuple[tuple[re.Pattern[str], Finish], ...] = (
 )
 
 
-@functools.lru_cache(maxsize=64)
+_MAX_CHARS = 200  # more is no reason, and would stay in the cache
+
+
 def read_finish(reason: str) -> Finish:
     """Sort a `finish_reason`; `other` has no known word, so it doesn't say that it broke off."""
+    return _sorted(reason[:_MAX_CHARS])
+
+
+@functools.lru_cache(maxsize=64)
+def _sorted(reason: str) -> Finish:
     words = reason.lower()
     for pattern, finish in _WORDS:
         if pattern.search(words):
