@@ -29,7 +29,7 @@ from workflow_reactor import (
 from workflow_reactor._shown_url import without_keys
 from workflow_reactor.http._error_body import read_error_body
 from workflow_reactor.http._faults import fault_of_status
-from workflow_reactor.reply._json_text import escape_controls, looks_cut, well_formed
+from workflow_reactor.reply._json_text import escape_controls, looks_cut, replace_all_surrogates
 from workflow_reactor.reply._text_calls import calls_in_text
 from workflow_reactor.testing import say
 
@@ -148,7 +148,7 @@ PARSERS: Mapping[str, Parser] = {
     "find_json": Parser(find_json, JSON),
     "escape_controls": Parser(escape_controls, ("json",)),
     "looks_cut": Parser(looks_cut, ("json",)),
-    "well_formed": Parser(well_formed, ("json",)),
+    "replace_all_surrogates": Parser(replace_all_surrogates, ("json",)),
     "make_call": Parser(_called, ("json", "fences")),
     "calls_in_text": Parser(_calls, ("json", "calls", "reasoning")),
     "body": Parser(_whole_body, ("json",)),

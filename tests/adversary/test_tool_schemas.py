@@ -90,7 +90,7 @@ def test_a_boolean_definition_is_described_in_a_word() -> None:
 
 
 def test_halves_of_surrogate_pairs_are_named_when_the_tool_is_made() -> None:
-    with pytest.raises(ToolSchemaError, match=r"isn't made of JSON values: .*surrogates"):
+    with pytest.raises(ToolSchemaError, match=r"a value that JSON has no form for: .*surrogates"):
         ToolDefinition(
             name="f", description="", parameters={"type": "object", "description": "\ud800"}
         )

@@ -90,17 +90,17 @@ class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 def system(text: str) -> Message:
     """The system message."""
-    return Message("system", _encode({"role": "system", "content": without_half_pairs(text)}))
+    return Message("system", _encode({"role": "system", "content": replace_surrogates(text)}))
 
 
 def user(text: str) -> Message:
     """A user message."""
-    return Message("user", _encode({"role": "user", "content": without_half_pairs(text)}))
+    return Message("user", _encode({"role": "user", "content": replace_surrogates(text)}))
 
 
 def tool_result(call: ToolCall, text: str) -> Message:
     """The answer to one native tool call."""
-    content = without_half_pairs(text) if text.strip() else EMPTY
+    content = replace_surrogates(text) if text.strip() else EMPTY
     return Message("tool", _encode({"role": "tool", "tool_call_id": call.id, "content": content}))
 
 
@@ -110,7 +110,7 @@ def assistant(text: str, tool_calls: Sequence[ToolCall] = (), /, **extra: Any) -
     It is valid for the strictest endpoint: content is null only beside calls and is never blank,
     names are of the characters that a tool's name may have.
     """
-    text = without_half_pairs(text) if text.strip() else ""
+    text = replace_surrogates(text) if text.strip() else ""
     data: dict[str, Any] = {"role": "assistant", "content": text or EMPTY}
     if tool_calls:
         data["content"] = text or None
@@ -135,7 +135,7 @@ def _valid_name(name: str) -> str:
     return name if _NAME.fullmatch(name) else (_NOT_IN_NAME.sub("_", name)[:64] or "unnamed")
 
 
-def without_half_pairs(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which no UTF-8 message can carry, by U+FFFD."""
     try:
         text.encode()

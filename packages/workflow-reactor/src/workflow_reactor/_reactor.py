@@ -90,7 +90,7 @@ def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
                 broke_off = reply.broke_off and f"; its last reply {reply.broke_off}"
                 messages.append(reply.message)
                 strict = offered[-1].is_strict(llm.profile)
-                if found := await turn.take_in(reply, messages, round, strict=strict):
+                if found := await turn.handle_reply(reply, messages, round, strict=strict):
                     await thread.journal.note(found)
                     return found.value
         raise MaxRoundsExceeded(
@@ -110,7 +110,7 @@ class _Turn(msgspec.Struct, Generic[T], frozen=True):
     handler: ToolHandler
     result: ResultSchema[T]
 
-    async def take_in(
+    async def handle_reply(
         self, reply: AssistantMessage, messages: Conversation, round: int, *, strict: bool
     ) -> Resolved[T] | None:
         """Run a reply's calls in their order, or read its text; add what the model is told."""

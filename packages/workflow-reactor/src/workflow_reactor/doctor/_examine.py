@@ -106,7 +106,7 @@ def profile_changes(findings: Sequence[Finding]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "dialect": _dialect(answers, form),
         "response_format": form,
-        "strict_schemas": _both(answers, "tool_strict", "tool_strict_checked"),
+        "strict_schemas": _all_answers(answers, "tool_strict", "tool_strict_checked"),
         "refs": _refs(answers),
         "union_at_root": _as_bool(answers.get("json_schema_union")) if schemas else None,
         "forced_tool_choice": _forced(answers),
@@ -131,7 +131,7 @@ def _as_bool(answer: Answer | None) -> bool | None:
     return None if answer in {None, "unclear"} else answer == "yes"
 
 
-def _both(answers: Answers, *names: str) -> bool | None:
+def _all_answers(answers: Answers, *names: str) -> bool | None:
     given = [_as_bool(answers.get(name)) for name in names]
     return False if False in given else (None if None in given else True)
 
@@ -149,7 +149,7 @@ def _refs(answers: Answers) -> bool | None:
     names = ["tool_refs"]
     if answers.get("json_schema") == "yes":
         names += ["json_schema_refs", "json_schema_recursive"]
-    return _both(answers, *names)
+    return _all_answers(answers, *names)
 
 
 def _forced(answers: Answers) -> str | None:
@@ -163,7 +163,7 @@ def _forced(answers: Answers) -> str | None:
 
 def _dialect(answers: Answers, response_format: str | None) -> str | None:
     sent_back = "tool_ids_echo" if _yes(answers, "tool_ids_echo") else "tool_result"
-    native = _both(answers, "tool", sent_back)
+    native = _all_answers(answers, "tool", sent_back)
     if native is None:
         return None
     if native:
@@ -188,23 +188,23 @@ def _body(
 async def _observe(exchange: Exchange, provider: LlmProvider, body: bytes) -> Observed:
     came = await exchange.post(body)
     if isinstance(came, ProviderFault):
-        return Observed(failed=_safe(came, provider))
+        return Observed(failed=_words_without_key(came, provider))
     if came.status != 200:
         fault = fault_of_status(came.status, came.headers, came.body)
-        return _sorted(fault, provider, busy=came.status in _BUSY)
+        return _as_observed(fault, provider, busy=came.status in _BUSY)
     try:
         return Observed(reply=read_reply(came.body, Profile()))
     except NotAReply as error:
         if error.error is None:
             return Observed(failed=str(error))
         fault = fault_of_error(error.error, came.headers)
-        return _sorted(fault, provider, busy=fault.status in _BUSY)
+        return _as_observed(fault, provider, busy=fault.status in _BUSY)
 
 
-def _sorted(fault: ProviderFault, provider: LlmProvider, *, busy: bool) -> Observed:
-    words = _safe(fault, provider)
+def _as_observed(fault: ProviderFault, provider: LlmProvider, *, busy: bool) -> Observed:
+    words = _words_without_key(fault, provider)
     return Observed(failed=words) if busy else Observed(refused=words)
 
 
-def _safe(fault: ProviderFault, provider: LlmProvider) -> str:
+def _words_without_key(fault: ProviderFault, provider: LlmProvider) -> str:
     return fault.without(provider.secrets()).message[:300]

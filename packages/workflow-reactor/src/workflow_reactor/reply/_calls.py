@@ -18,7 +18,7 @@ from workflow_reactor.reply._json_text import (
     find_json,
     looks_cut,
     parse_strict,
-    well_formed,
+    replace_all_surrogates,
 )
 
 _DECODER = json.JSONDecoder()
@@ -53,13 +53,13 @@ def make_call(
         more: other fields of the call.
     """
     if isinstance(arguments, str):
-        raw = well_formed(arguments)
-        text, fault = _from_text(raw, cut=cut)
+        raw = replace_all_surrogates(arguments)
+        text, fault = _read_text(raw, cut=cut)
     else:
-        raw, text, fault = _from_value(arguments)
+        raw, text, fault = _read_value(arguments)
     return ToolCall(
         id=id or own_id(round, index),
-        name=well_formed(name).strip().removeprefix("functions."),
+        name=replace_all_surrogates(name).strip().removeprefix("functions."),
         arguments="{}" if fault else text,
         fault=fault,
         raw_arguments=raw,
@@ -80,22 +80,22 @@ def broken_call(name: str, raw: str, fault: str, *, round: int, index: int) -> T
     return ToolCall(id=empty.id, name=empty.name, arguments="{}", fault=fault, raw_arguments=raw)
 
 
-def _from_value(value: object) -> tuple[str, str, str]:
+def _read_value(value: object) -> tuple[str, str, str]:
     """Decoded arguments, an object or nothing at all: their text as raw and as used, the fault."""
     if value is None:
         return "", "{}", ""
     if is_deep(value):
         return "", "{}", "the arguments are nested too deeply"
     try:
-        text = well_formed(msgspec.json.encode(cast("Any", value)).decode())
+        text = replace_all_surrogates(msgspec.json.encode(cast("Any", value)).decode())
     except UnicodeEncodeError:  # half a surrogate pair in some text of it
-        text = well_formed(json.dumps(value))
+        text = replace_all_surrogates(json.dumps(value))
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError):
         return "", "{}", "the arguments hold a value that JSON has no form for"
     return (text, text, "") if isinstance(value, dict) else (text, "{}", _not_an_object(value))
 
 
-def _from_text(raw: str, *, cut: bool) -> tuple[str, str]:
+def _read_text(raw: str, *, cut: bool) -> tuple[str, str]:
     """Give the arguments as the text of a JSON object, and what is wrong with them."""
     text = raw.strip().lstrip("\ufeff").strip()
     if not text:

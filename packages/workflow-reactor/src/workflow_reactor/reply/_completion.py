@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from workflow_reactor.reply._json_text import STRING, escape_controls, well_formed
+from workflow_reactor.reply._json_text import STRING, escape_controls, replace_all_surrogates
 from workflow_reactor.reply._unknown import (
     CALL_FIELDS,
     FUNCTION_FIELDS,
@@ -91,7 +91,7 @@ class _Top(msgspec.Struct):
     error: object = None
 
 
-class _Level(Generic[T]):
+class _TolerantDecoder(Generic[T]):
     """Decodes one level, and gives `None` for whatever is something else."""
 
     def __init__(self, type_: type[T]) -> None:
@@ -106,9 +106,9 @@ class _Level(Generic[T]):
 
 _TOP = msgspec.json.Decoder(_Top)
 _TEXT = msgspec.json.Decoder(str)
-_ITEMS = _Level(list[msgspec.Raw])
-_CHOICE, _MESSAGE = _Level(_Choice), _Level(MessageBody)
-_CALL, _FUNCTION = _Level(_Call), _Level(_Function)
+_ITEMS = _TolerantDecoder(list[msgspec.Raw])
+_CHOICE, _MESSAGE = _TolerantDecoder(_Choice), _TolerantDecoder(MessageBody)
+_CALL, _FUNCTION = _TolerantDecoder(_Call), _TolerantDecoder(_Function)
 
 
 def read_body(body: bytes) -> ReplyBody:
@@ -120,13 +120,13 @@ def read_body(body: bytes) -> ReplyBody:
     try:
         return _read(body)
     except (NotAReply, msgspec.ValidationError, RecursionError) as error:
-        raise _refusal(error, body) from None
+        raise _no_reply(error, body) from None
     except (msgspec.MsgspecError, ValueError):
         pass
     try:
-        return _read(_mended(body))
+        return _read(_repaired(body))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _refusal(error, body) from None
+        raise _no_reply(error, body) from None
 
 
 def _read(body: bytes) -> ReplyBody:
@@ -179,14 +179,14 @@ def _arguments(raw: msgspec.Raw) -> str | None:
     return None if data == b"null" else data.decode()
 
 
-def _mended(body: bytes) -> bytes:
+def _repaired(body: bytes) -> bytes:
     """What some endpoints get wrong: a BOM, broken UTF-8, half surrogates, line ends, NaN."""
-    text = well_formed(body.decode("utf-8-sig", "replace").strip().lstrip("\ufeff"))
+    text = replace_all_surrogates(body.decode("utf-8-sig", "replace").strip().lstrip("\ufeff"))
     text = _STRING_OR_WORD.sub(lambda found: found[0] if found[0][0] == '"' else "null", text)
     return escape_controls(text).encode()
 
 
-def _refusal(error: Exception, body: bytes) -> NotAReply:
+def _no_reply(error: Exception, body: bytes) -> NotAReply:
     match error:
         case NotAReply():
             return error
@@ -195,10 +195,10 @@ def _refusal(error: Exception, body: bytes) -> NotAReply:
         case msgspec.ValidationError():
             return NotAReply("the reply is JSON, but not an object")
         case _:
-            return NotAReply(_describe(body))
+            return NotAReply(_describe_body(body))
 
 
-def _describe(body: bytes) -> str:
+def _describe_body(body: bytes) -> str:
     start = body.strip()[:200].decode("utf-8", "replace")
     if not start:
         return "the reply was empty"

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from workflow_reactor._json import MAX_DEPTH, is_deep
-from workflow_reactor._messages import without_half_pairs
+from workflow_reactor._messages import replace_surrogates
 
 _MAX_FALSE_STARTS = 200
 _MAX_VALUES = 1_000
@@ -31,7 +31,7 @@ STRING = r'"(?:[^"\\]++|\\.?)*+"?'
 search begins again inside a string that has no end."""
 _STRING = re.compile(STRING, re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_CUT_WORD = re.compile(r"(?:-|\.|\.?[eE][+-]?|t|tr|tru|f|fa|fal|fals|n|nu|nul)")
+_CUT_TOKEN = re.compile(r"(?:-|\.|\.?[eE][+-]?|t|tr|tru|f|fa|fal|fals|n|nu|nul)")
 _DECODER = json.JSONDecoder()
 
 
@@ -60,12 +60,12 @@ def parse_strict(text: str) -> Any:
     return value
 
 
-def well_formed(text: str) -> str:
+def replace_all_surrogates(text: str) -> str:
     """Replace halves of surrogate pairs, literal or as `\\ud83d`, by U+FFFD.
 
     No UTF-8 text can carry them: a strict decoder refuses them, a file or a log can't be written.
     """
-    text = without_half_pairs(text)
+    text = replace_surrogates(text)
     if "\\u" in text:
         text = _ESCAPES.sub(lambda found: "\ufffd" if found[1] else found[0], text)
     return text
@@ -86,7 +86,7 @@ def looks_cut(text: str) -> bool:
         json.loads(text, strict=False)
     except json.JSONDecodeError as error:
         rest = text[error.pos :].strip()
-        if not rest or error.msg.startswith("Unterminated string") or _CUT_WORD.fullmatch(rest):
+        if not rest or error.msg.startswith("Unterminated string") or _CUT_TOKEN.fullmatch(rest):
             return True
         return error.msg.startswith("Invalid \\") and len(rest) < len("uXXXX") + 1
     except (RecursionError, ValueError):
@@ -108,7 +108,7 @@ def find_json(text: str) -> str:
     Raises:
         NotOneValue: there is none, or more than one.
     """
-    whole = well_formed(text)
+    whole = replace_all_surrogates(text)
     for candidate in (whole, without_reasoning(whole)):
         candidate = candidate.strip().lstrip("\ufeff").strip()
         try:
@@ -119,7 +119,7 @@ def find_json(text: str) -> str:
     found = find_values(without_reasoning(whole))
     if not found:
         raise NotOneValue("it holds no JSON value")
-    forms = [_canonical(parse_strict(each)) for each in found]
+    forms = [_sorted_json(parse_strict(each)) for each in found]
     if any(form != forms[0] for form in forms):
         raise NotOneValue(f"it holds {len(found)} different JSON values; write exactly one")
     return found[0]
@@ -162,12 +162,12 @@ def _has_an_object(text: str, start: int, end: int) -> bool:
     return bool(_OBJECT_START.match(text, start) or _OBJECT_START.search(text, start, end))
 
 
-def _canonical(value: Any) -> str:
+def _sorted_json(value: Any) -> str:
     """The same text for what is equal in JSON's sense: `True` is not 1."""
     return json.dumps(value, sort_keys=True)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) == len(pairs):
         return result
@@ -176,19 +176,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     raise NotOneValue(f"the key {double!r} stands twice; write it once")
 
 
-def _finite(digits: str) -> float:
+def _finite_number(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
         raise NotOneValue(f"the number {digits[:20]} is too large")
     return number
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise NotOneValue(f"{name} is not JSON")
 
 
 _STRICT = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+    object_pairs_hook=_without_doubles, parse_constant=_refuse_constant, parse_float=_finite_number
 )
 
 

@@ -17,7 +17,7 @@ from workflow_reactor._provider import Profile
 from workflow_reactor.reply._calls import make_call, own_id, own_name
 from workflow_reactor.reply._completion import CallBody, MessageBody, NotAReply, read_body
 from workflow_reactor.reply._finish import read_finish
-from workflow_reactor.reply._json_text import well_formed
+from workflow_reactor.reply._json_text import replace_all_surrogates
 from workflow_reactor.reply._text_calls import calls_as_text, calls_in_text
 from workflow_reactor.reply._unknown import REASONING
 from workflow_reactor.request._tools import ToolDefinition
@@ -52,7 +52,7 @@ def read_reply(
     finish = _finish(reply.finish_reason, usage, profile.max_tokens)
     parts = _Parts(message.content)
     refusal = message.refusal if isinstance(message.refusal, str) else parts.refusal
-    text = parts.text or well_formed(refusal)
+    text = parts.text or replace_all_surrogates(refusal)
     taken = set(taken_ids) if reply.calls or parts.calls else set[str]()
     names = [tool.name for tool in tools or ()]
     calls = tuple(
@@ -103,8 +103,8 @@ class _Parts:
                     texts.append(words)
                 case _:
                     pass
-        self.text = well_formed("".join(texts))
-        self.thoughts = well_formed("".join(thoughts))
+        self.text = replace_all_surrogates("".join(texts))
+        self.thoughts = replace_all_surrogates("".join(thoughts))
         self.refusal = "".join(refusals)
 
 
@@ -126,7 +126,7 @@ def _reasoning(message: MessageBody, parts: _Parts) -> str:
     """What the model thought, in words."""
     for value in (message.reasoning_content, message.reasoning):
         if isinstance(value, str) and value:
-            return well_formed(value)
+            return replace_all_surrogates(value)
     return parts.thoughts
 
 
@@ -188,7 +188,7 @@ def _call(
         taken: the ids that are used in the conversation; gets that of the call.
         names: the tools that were offered.
     """
-    came = well_formed(call.id) if isinstance(call.id, str) else ""
+    came = replace_all_surrogates(call.id) if isinstance(call.id, str) else ""
     may_go_back = profile.echo_call_ids and came.strip() and came not in taken
     id = came if may_go_back else own_id(round, index, taken)
     taken.add(id)

@@ -14,7 +14,7 @@ from workflow_reactor.reply._json_text import (
     NotOneValue,
     find_values,
     parse_strict,
-    well_formed,
+    replace_all_surrogates,
     without_reasoning,
 )
 
@@ -35,7 +35,7 @@ def calls_in_text(text: str, names: Collection[str] | None, *, round: int) -> tu
         names: the tools that were offered; `None` if that isn't known.
         round: which reply of the conversation it is.
     """
-    text = without_reasoning(well_formed(text))
+    text = without_reasoning(replace_all_surrogates(text))
     blocks = [block for _, block in _TAG.findall(text)]
     calls: list[ToolCall] = []
     if blocks:

@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from workflow_reactor.reply._json_text import well_formed
+from workflow_reactor.reply._json_text import replace_all_surrogates
 
 Fields = dict[str, msgspec.Raw]
 
@@ -50,4 +50,4 @@ def _sendable(value: msgspec.Raw) -> msgspec.Raw:
     """
     _CHECKER.decode(value)
     data = bytes(value)
-    return msgspec.Raw(well_formed(data.decode()).encode()) if b"\\u" in data else value
+    return msgspec.Raw(replace_all_surrogates(data.decode()).encode()) if b"\\u" in data else value

@@ -12,7 +12,7 @@ import msgspec
 
 from workflow_protocol import Effect, Fault, JsonObject, SchemaMismatch, ThreadContext
 from workflow_reactor._errors import ToolNameError, ToolSchemaError
-from workflow_reactor._messages import ToolCall, without_half_pairs
+from workflow_reactor._messages import ToolCall, replace_surrogates
 from workflow_reactor._provider import Profile
 from workflow_reactor.request._tool_schema import schema_to_send
 from workflow_reactor.schemas._bounds import BadJsonSchema, refuse_unbounded
@@ -83,7 +83,7 @@ class ToolDefinition:
             schema, strict, _ = schema_to_send(self.parameters, profile)
             function: JsonObject = {
                 "name": self.name,
-                "description": without_half_pairs(self.description),
+                "description": replace_surrogates(self.description),
                 "parameters": schema,
             }
             if strict:
@@ -143,7 +143,7 @@ class ToolDefinition:
         try:
             return _encode(self.parameters)
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
-            raise ToolSchemaError(self.name, f"it isn't made of JSON values: {error}") from error
+            raise ToolSchemaError(self.name, f"it has a value that JSON has no form for: {error}") from error
         except RecursionError:
             raise ToolSchemaError(self.name, "it is nested too deeply") from None
 

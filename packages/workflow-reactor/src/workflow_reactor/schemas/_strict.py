@@ -126,7 +126,7 @@ class _Strict:
         nullable = "null" in types
         rest = [each for each in types if each != "null"]
         if len(rest) > 1:
-            each_type = [{**_bare(node), "type": each} for each in types]
+            each_type = [{**_without_annotations(node), "type": each} for each in types]
             return {**notes, "anyOf": [self.node(each) for each in each_type]}
         if not types:
             if "properties" not in node:
@@ -172,7 +172,7 @@ class _Strict:
                 kept = {key: node[key] for key in ("minItems", "maxItems") if key in node}
                 return {"type": "array", "items": self.node(cast("JsonObject", items)), **kept}
             case "string":
-                return {"type": "string", **_of_string(node)}
+                return {"type": "string", **_string_keywords(node)}
             case "number" | "integer":
                 kept = {key: node[key] for key in _NUMBERS if type_of(node.get(key)) in _NUMERIC}
                 return {"type": type_, **kept}
@@ -206,7 +206,7 @@ class _Strict:
 _NUMERIC = frozenset({"integer", "number"})
 
 
-def _bare(node: JsonObject) -> JsonObject:
+def _without_annotations(node: JsonObject) -> JsonObject:
     return {key: value for key, value in node.items() if key not in _ANNOTATIONS}
 
 
@@ -236,10 +236,10 @@ def _nullable(node: JsonObject) -> JsonObject:
     if isinstance(node.get("type"), list):
         return node
     notes = {key: node[key] for key in _ANNOTATIONS if key in node}
-    return {**notes, "anyOf": [_bare(node), {"type": "null"}]}
+    return {**notes, "anyOf": [_without_annotations(node), {"type": "null"}]}
 
 
-def _of_string(node: JsonObject) -> JsonObject:
+def _string_keywords(node: JsonObject) -> JsonObject:
     kept: JsonObject = {}
     if isinstance(node.get("format"), str) and node["format"] in _FORMATS:
         kept["format"] = node["format"]
@@ -262,7 +262,7 @@ def _check_limits(strict: JsonObject) -> None:
         len(each) > LONG_ENUM and _chars(each) > MAX_LONG_ENUM_CHARS for each in enums
     ):
         raise NotExpressible("its names and values are too long for strict mode")
-    if _levels(strict, strict, {"#": 0}) > MAX_LEVELS:
+    if _object_levels(strict, strict, {"#": 0}) > MAX_LEVELS:
         raise NotExpressible(f"objects nest deeper than {MAX_LEVELS} levels")
 
 
@@ -270,18 +270,18 @@ def _chars(values: Sequence[Any]) -> int:
     return sum(len(str(value)) for value in values)
 
 
-def _levels(root: JsonObject, node: JsonObject, known: dict[str, int]) -> int:
+def _object_levels(root: JsonObject, node: JsonObject, known: dict[str, int]) -> int:
     """How deep objects nest. A definition inside itself adds nothing: it may recur for ever."""
     ref = node.get("$ref")
     if isinstance(ref, str):
         if ref not in known:
             known[ref] = 0
-            known[ref] = _levels(root, find_schema(root, ref) or {}, known)
+            known[ref] = _object_levels(root, find_schema(root, ref) or {}, known)
         return known[ref]
     below = [0]
 
     def note(item: JsonObject) -> JsonObject:
-        below.append(_levels(root, item, known))
+        below.append(_object_levels(root, item, known))
         return item
 
     map_schemas({key: value for key, value in node.items() if key != "$defs"}, note)
