@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from workflow_protocol import JsonObject
-from workflow_reactor import Profile, ResultSchema, ToolDefinition, ToolSchemaError, make_call
+from workflow_reactor import (
+    Profile,
+    ResultSchema,
+    ToolDefinition,
+    ToolSchemaError,
+    make_call,
+    response_format,
+)
 
+from .tool_schemas import PROFILES
 from .work import lines_run
 
 NODE = {"$ref": "#/$defs/Node"}
@@ -167,6 +175,23 @@ def test_a_schema_whose_references_multiply_is_refused(
         )
     few = multiplied(keyword, 8, by_name=by_name)
     assert ToolDefinition(name="f", description="", parameters=few, validated=validated)
+
+
+@pytest.mark.timeout(20)  # 12 to the power of 8 would be some more
+@pytest.mark.parametrize("profile", PROFILES, ids=str)
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+def test_a_union_of_itself_is_sent_in_no_time(keyword: str, profile: Profile) -> None:
+    parts = [{"$ref": "#"}, {"$ref": "#/$defs/More"}] * 6
+    parameters: JsonObject = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#"}},
+        keyword: parts,
+        "$defs": {"More": {"type": "object", "properties": {"b": {}}, keyword: parts}},
+    }
+    tool = ToolDefinition(name="f", description="", parameters=parameters, validated=True)
+
+    assert tool.sent(profile)
+    assert response_format(parameters, profile)
 
 
 @pytest.mark.timeout(20)

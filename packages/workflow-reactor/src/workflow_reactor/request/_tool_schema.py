@@ -81,7 +81,7 @@ def join_members(schema: JsonObject) -> JsonObject:
 
 def _distinct(options: list[JsonObject], name: str) -> list[Any]:
     found = [properties_of(option)[name] for option in options if name in properties_of(option)]
-    return [each for index, each in enumerate(found) if each not in found[:index]]
+    return list({_encode(each): each for each in found}.values())
 
 
 def _any_of(schemas: list[Any]) -> Any:

@@ -143,7 +143,9 @@ class ToolDefinition:
         try:
             return _encode(self.parameters)
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
-            raise ToolSchemaError(self.name, f"it has a value that JSON has no form for: {error}") from error
+            raise ToolSchemaError(
+                self.name, f"it has a value that JSON has no form for: {error}"
+            ) from error
         except RecursionError:
             raise ToolSchemaError(self.name, "it is nested too deeply") from None
 
