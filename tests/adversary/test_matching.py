@@ -232,6 +232,22 @@ def test_a_long_chain_of_definitions_can_be_sent(refs: bool, strict: bool) -> No
     assert tool.sent(Profile(refs=refs, strict_schemas=strict))
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("profile", PROFILES, ids=str)
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+def test_a_long_chain_of_unions_can_be_sent_and_called(keyword: str, profile: Profile) -> None:
+    definitions: JsonObject = {
+        f"D{i}": {keyword: [{"$ref": f"#/$defs/D{i + 1}"}]} for i in range(400)
+    }
+    definitions["D400"] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    parameters = {"type": "object", keyword: [{"$ref": "#/$defs/D0"}], "$defs": definitions}
+    tool = ToolDefinition(name="f", description="", parameters=parameters)
+
+    assert tool.sent(profile)
+    for arguments in ('{"a": 1}', '{"a": null}', '{"a": "[1]"}'):
+        assert tool.receive(make_call("f", arguments, round=0, index=0)).arguments
+
+
 def test_very_many_faults_are_no_more_work_than_their_number() -> None:
     schema = ResultSchema(list[int]).json_schema
     tool = ToolDefinition(name="f", description="", parameters=schema)

@@ -15,6 +15,8 @@ from workflow_reactor.schemas._walk import followed, map_schemas, properties_of,
 
 MAX_FOLDED = 500
 """So many schemas are folded into one; what else a union names allows anything."""
+MAX_OPEN = 40
+"""So many may stand inside each other; what is deeper allows anything."""
 _NOT_AT_THE_ROOT = frozenset(
     {"$ref", "allOf", "anyOf", "const", "else", "enum", "if", "not", "oneOf", "then"}
 )
@@ -37,7 +39,8 @@ class _Folder:
     def folded(self, node: JsonObject) -> JsonObject:
         """The object; one that takes anything for a union that contains itself."""
         target = followed(self._root, node)
-        if not self._left or any(each is target for each in self._open):
+        is_deep = not self._left or len(self._open) >= MAX_OPEN
+        if is_deep or any(each is target for each in self._open):
             return {"type": "object", "properties": {}, "required": []}
         self._left -= 1
         self._open.append(target)
