@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 ACCEPT_ENCODING = "gzip, deflate"
 """Of the codings in use these two are in the standard library."""
@@ -32,16 +32,18 @@ class TooLarge(ValueError):
     """The body has more bytes than it may, before or after it is decompressed."""
 
 
-class _Stream(Protocol):
-    """What `zlib.decompressobj` makes; its type has no public name."""
+if TYPE_CHECKING:
 
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+    class _Stream(Protocol):
+        """What `zlib.decompressobj` makes; its type has no public name."""
+
+        @property
+        def eof(self) -> bool: ...
+        @property
+        def unused_data(self) -> bytes: ...
+        @property
+        def unconsumed_tail(self) -> bytes: ...
+        def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 class Decompressor:

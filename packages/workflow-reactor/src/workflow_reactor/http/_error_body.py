@@ -6,8 +6,6 @@ from typing import Any, cast
 
 import msgspec
 
-from workflow_reactor.http._wish import wished_wait
-
 MAX_QUOTE = 2_000
 _MAX_LABEL = 100
 _MAX_DEPTH = 6
@@ -43,6 +41,8 @@ def read_error(error: object) -> ErrorBody:
     `[{"error": {"code", "message", "status", "details"}}]`, `{"error": "text"}`, `{"message"}` or
     `{"detail"}` (a text, or a list of `{"loc", "msg"}`), and plain text.
     """
+    from workflow_reactor.http._wish import wished_wait  # only errors need its patterns
+
     code: int | None = None
     labels: list[str] = []
     wish_s = wished_wait(error if isinstance(error, str) else _compact(error))

@@ -14,7 +14,6 @@ import msgspec
 
 from workflow_reactor._shown_url import shown_url, without_keys
 from workflow_reactor.http._error_body import ErrorBody, read_error, read_error_body
-from workflow_reactor.http._too_long import says_never_fits, says_too_long
 
 FaultKind = Literal["transient", "permanent", "too_long", "not_allowed"]
 """`transient` passes by itself; `permanent` needs another key, URL, account or request; `too_long`
@@ -152,6 +151,9 @@ def fault_of_error(
 
 def _kind(status: int | None, error: ErrorBody, wished_s: float | None) -> FaultKind:
     """Sort by status, by codes and by the wish to wait; by words only what these leave open."""
+    # Compiling its patterns takes 3 ms, which no run without an error has to wait for.
+    from workflow_reactor.http._too_long import says_never_fits, says_too_long
+
     words = f"{error.labels} {error.message}".lower()
     codes = [re.sub("[_.-]", "", label) for label in re.split(r"[\s#:/]+", error.labels.lower())]
     passing = any(_PASSING_CODES.fullmatch(code) for code in codes)

@@ -15,7 +15,7 @@ from workflow_reactor._errors import ToolNameError, ToolSchemaError
 from workflow_reactor._messages import ToolCall, replace_surrogates
 from workflow_reactor._provider import Profile
 from workflow_reactor.request._tool_schema import schema_to_send
-from workflow_reactor.schemas._bounds import BadJsonSchema, refuse_unbounded
+from workflow_reactor.schemas._bounds import BadJsonSchema, is_plainly_bounded, refuse_unbounded
 from workflow_reactor.schemas._check import Check, compile_check
 from workflow_reactor.schemas._nested_text import unfold_json
 from workflow_reactor.schemas._optional_nulls import drop_optional_nulls
@@ -170,6 +170,8 @@ def _refuse_unbounded(name: str, parameters: bytes) -> None:
 
 @lru_cache(maxsize=512)
 def _why_unbounded(parameters: bytes) -> str:
+    if is_plainly_bounded(parameters):
+        return ""
     try:
         refuse_unbounded(msgspec.json.decode(parameters), len(parameters))
     except (BadJsonSchema, msgspec.DecodeError) as error:

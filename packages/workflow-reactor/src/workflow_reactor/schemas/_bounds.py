@@ -40,6 +40,13 @@ class BadJsonSchema(ValueError):
     """This is no JSON Schema that can be used; the message says where and why."""
 
 
+def is_plainly_bounded(encoded: bytes) -> bool:
+    """Whether a schema as JSON is so plain that `refuse_unbounded` need not look at it."""
+    if encoded.count(b"{") + encoded.count(b"[") > MAX_SCHEMA_DEPTH:
+        return False
+    return not any(word in encoded for word in (b"ref", b"Ref", b"unevaluated"))
+
+
 def refuse_unbounded(schema: JsonObject, size_bytes: int) -> None:
     """Refuse a schema that takes too long to walk through, or whose check would never end.
 
