@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react.search._search import search_files
 from workflow_agent_react.workspace._encoding import read_text
 from workflow_agent_react.workspace._files import patch_file, read_file, write_file
 from workflow_agent_react.workspace._patch import Edit
-from workflow_agent_react.workspace._search import search_files
 from workflow_agent_react.workspace._workspace import Workspace
 
 GERMAN = "Die Größe der Tür beträgt fünf Meter.\nSchöne Grüße aus München.\n"

@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from workflow_agent_react._errors import OutsideWorkspace, ToolError
+from workflow_agent_react.search._search import search_files
 from workflow_agent_react.workspace._files import patch_file, read_file, write_file
 from workflow_agent_react.workspace._listing import list_files
 from workflow_agent_react.workspace._names import actual_path
 from workflow_agent_react.workspace._patch import Edit
-from workflow_agent_react.workspace._search import search_files
 from workflow_agent_react.workspace._workspace import Workspace
 
 NFC, NFD = "café", "cafe\u0301"

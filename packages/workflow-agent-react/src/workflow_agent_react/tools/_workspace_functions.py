@@ -7,13 +7,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from workflow_agent_react.search import _search
 from workflow_agent_react.shell._shell import (
     DEFAULT_TIMEOUT_S,
     MAX_TIMEOUT_S,
     Shell,
 )
 from workflow_agent_react.tools._toolset import Toolset, tool
-from workflow_agent_react.workspace import _files, _listing, _search
+from workflow_agent_react.workspace import _files, _listing
 from workflow_agent_react.workspace._patch import Edit
 from workflow_agent_react.workspace._workspace import Workspace
 from workflow_protocol import Effect, ThreadContext

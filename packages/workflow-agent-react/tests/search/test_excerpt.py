@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workflow_agent_react.workspace._excerpt import MAX_MATCH_CHARS, MAX_PARTS, matched_line
+from workflow_agent_react.search._excerpt import MAX_MATCH_CHARS, MAX_PARTS, matched_line
+from workflow_agent_react.search._grep import grep_for, grep_words
+from workflow_agent_react.search._search import search_files
 from workflow_agent_react.workspace._files import read_file
-from workflow_agent_react.workspace._grep import grep_for, grep_words
-from workflow_agent_react.workspace._search import search_files
 from workflow_agent_react.workspace._workspace import Workspace
 
 
@@ -74,7 +74,7 @@ async def test_codes_and_overwritten_frames_do_not_reach_the_model(tmp_path: Pat
 async def test_a_pattern_that_takes_for_ever_in_a_long_line_shows_its_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workflow_agent_react.workspace._search._SPANS_S", 0.3)
+    monkeypatch.setattr("workflow_agent_react.search._search._SPANS_S", 0.3)
     (tmp_path / "a").write_text("x" * 300 + "a" * 60 + "!" + "b" * 50)
 
     shown = await found(tmp_path, r"(a+)+b|!")

@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from workflow_agent_react._errors import OutsideWorkspace, ToolError
-from workflow_agent_react.workspace import _search
-from workflow_agent_react.workspace._name_filter import name_filter
-from workflow_agent_react.workspace._search import search_files
+from workflow_agent_react.search import _search
+from workflow_agent_react.search._name_filter import name_filter
+from workflow_agent_react.search._search import search_files
 from workflow_agent_react.workspace._walk import walk
 from workflow_agent_react.workspace._workspace import Workspace
 

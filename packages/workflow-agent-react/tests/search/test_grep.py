@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from workflow_agent_react.workspace._grep import grep_for, grep_words, words_of
-from workflow_agent_react.workspace._search import search_files
+from workflow_agent_react.search._grep import grep_for, grep_words, words_of
+from workflow_agent_react.search._search import search_files
 from workflow_agent_react.workspace._workspace import Workspace
 
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")

@@ -13,10 +13,8 @@ import msgspec
 from anyio import CancelScope, current_time, move_on_after, to_thread
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react.workspace._encoding import read_text
-from workflow_agent_react.workspace._excerpt import Span, beginning, is_long, matched_line
-from workflow_agent_react.workspace._gitignore import Effort
-from workflow_agent_react.workspace._grep import (
+from workflow_agent_react.search._excerpt import Span, beginning, is_long, matched_line
+from workflow_agent_react.search._grep import (
     Grep,
     Hit,
     grep_for,
@@ -24,7 +22,9 @@ from workflow_agent_react.workspace._grep import (
     regex_fault,
     words_of,
 )
-from workflow_agent_react.workspace._name_filter import name_filter
+from workflow_agent_react.search._name_filter import name_filter
+from workflow_agent_react.workspace._encoding import read_text
+from workflow_agent_react.workspace._gitignore import Effort
 from workflow_agent_react.workspace._names import actual_path, printable
 from workflow_agent_react.workspace._paths import NoSuchPath, told_to_the_model
 from workflow_agent_react.workspace._walk import Entry, walk

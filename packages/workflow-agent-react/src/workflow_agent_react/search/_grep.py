@@ -21,7 +21,7 @@ from anyio import to_thread
 from anyio.abc import ByteSendStream
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react.workspace._excerpt import Span
+from workflow_agent_react.search._excerpt import Span
 
 Hit = tuple[int, bytes]
 

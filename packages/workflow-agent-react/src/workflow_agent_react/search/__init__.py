@@ -1,0 +1,1 @@
+"""Finding text in the files of a workspace."""
