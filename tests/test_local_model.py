@@ -67,7 +67,7 @@ async def test_setup_bundle_add_run_show_on_the_embedded_model(tmp_path: Path) -
     assert all(reply["usage"]["input_tokens"] > 0 for reply in replies)
 
     _, (shown,), _ = await uwf(home, folder, "show", "--turns")
-    assert shown["thread"] == ended["thread_id"]
+    assert shown["thread"] == ended["thread"]
     keys = [record["key"] for step in shown["steps"] for record in step["turn"]]
     assert sum(key.startswith("llm/") for key in keys) == len(replies)
 
