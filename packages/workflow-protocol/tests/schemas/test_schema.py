@@ -295,3 +295,13 @@ def test_words_of_addresses_and_tags_are_whole_sentences() -> None:
         schema_of(ipaddress.IPv6Network).validate_json('"x"')
 
     assert str(fault.value) == "$: is not a valid IPv6 network"
+
+
+class Flavoured(pydantic.BaseModel):
+    flavours: frozenset[str] = frozenset({"vanilla", "lemon", "plum", "fig"})
+
+
+def test_the_default_of_a_set_has_one_order_in_the_json_schema() -> None:
+    schema = schema_of(Flavoured).json_schema()
+
+    assert schema["properties"]["flavours"]["default"] == ["fig", "lemon", "plum", "vanilla"]

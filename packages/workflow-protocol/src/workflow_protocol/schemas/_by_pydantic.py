@@ -14,7 +14,13 @@ from typing_extensions import TypeForm
 from workflow_protocol._errors import Fault, SchemaMismatch
 from workflow_protocol.schemas._by_msgspec import raised_in_a_validator
 from workflow_protocol.schemas._fault_words import pydantic_fault
-from workflow_protocol.schemas._json_schema import JsonObject, copied, inline_root, title_of
+from workflow_protocol.schemas._json_schema import (
+    JsonObject,
+    copied,
+    inline_root,
+    title_of,
+    with_sets_in_order,
+)
 from workflow_protocol.schemas._union_work import MAX_TRIES, count_tries, has_nested_unions
 
 T = TypeVar("T")
@@ -48,7 +54,7 @@ class PydanticSchema(Generic[T]):
         self.type = type_
         self.title = title_of(type_)
         self._adapter: pydantic.TypeAdapter[T] = pydantic.TypeAdapter(type_)
-        self._json_schema = inline_root(self._adapter.json_schema())
+        self._json_schema = inline_root(with_sets_in_order(self._adapter.json_schema()))
         self._has_nested_unions = has_nested_unions(self._json_schema)
 
     def json_schema(self) -> JsonObject:

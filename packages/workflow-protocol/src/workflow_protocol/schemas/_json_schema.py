@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_origin
+from typing import Any, cast, get_origin
 
 import msgspec
 
@@ -18,6 +18,22 @@ def title_of(type_: Any) -> str:
 def copied(schema: JsonObject) -> JsonObject:
     """A copy that may be changed."""
     return msgspec.json.decode(msgspec.json.encode(schema))
+
+
+def with_sets_in_order(schema: Any) -> Any:
+    """The same schema with the defaults of sets in one order, whatever order the process has.
+
+    The schema is a part of requests, which a resume in another process makes again.
+    """
+    if isinstance(schema, list):
+        return [with_sets_in_order(each) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    node = {key: with_sets_in_order(each) for key, each in cast("JsonObject", schema).items()}
+    default = node.get("default")
+    if node.get("uniqueItems") is True and isinstance(default, list):
+        node["default"] = sorted(cast("list[Any]", default), key=msgspec.json.encode)
+    return node
 
 
 def inline_root(schema: JsonObject) -> JsonObject:
