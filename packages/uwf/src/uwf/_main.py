@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from uwf._errors import Failed, UsageError
-from uwf._parser import parse
+from uwf.arguments._parser import parse
 from uwf.terminal._output import Output
 from uwf.terminal._signals import StopSignals
 from workflow_protocol import WorkflowError

@@ -4,7 +4,7 @@ import inspect
 from importlib import import_module
 from typing import Any
 
-from uwf._parser import make_parser
+from uwf.arguments._parser import make_parser
 
 
 def test_every_command_takes_what_its_parser_gives() -> None:

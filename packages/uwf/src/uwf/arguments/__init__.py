@@ -1,0 +1,1 @@
+"""What the command line takes: one module for each group of commands."""

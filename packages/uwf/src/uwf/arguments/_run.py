@@ -1,0 +1,40 @@
+"""`run` and `thread resume`: what starts a thread and what goes on with it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from uwf.arguments._group import CommandGroup
+
+THREAD_HELP = "the id, the first characters of the id, or `latest`"
+
+
+def add_run_command(add: CommandGroup) -> None:
+    """Add `run`."""
+    sub = add("run", "_run:run", "run a workflow until it ends")
+    sub.add_argument(
+        "workflow", help="a registered name, or the path of an entry script or a bundle"
+    )
+    sub.add_argument("prompt", help="the task. `-` reads it from standard input")
+    sub.add_argument(
+        "--workspace", type=Path, metavar="DIR", help="the folder to work in (default: this folder)"
+    )
+
+
+def add_resume_command(add: CommandGroup) -> None:
+    """Add `resume`."""
+    sub = add("resume", "_run:resume", "continue a thread that is not completed")
+    sub.add_argument("thread", nargs="?", default="latest", help=THREAD_HELP)
+    sub.add_argument(
+        "--fresh", action="store_true", help="start the unfinished turn again from its beginning"
+    )
+    add_new_place(sub)
+
+
+def add_new_place(sub: argparse.ArgumentParser) -> None:
+    """Add what a thread may go on with instead of its own: another folder, other code."""
+    sub.add_argument("--workspace", type=Path, metavar="DIR", help="continue in another folder")
+    sub.add_argument(
+        "--bundle", type=Path, metavar="PATH", help="continue with another bundle or entry script"
+    )

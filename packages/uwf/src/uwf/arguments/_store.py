@@ -1,0 +1,24 @@
+"""`cas …`: the store itself."""
+
+from __future__ import annotations
+
+from uwf.arguments._group import CommandGroup
+from uwf.arguments._types import hours
+
+
+def add_store_commands(above: CommandGroup) -> None:
+    """Add `cas` and its commands."""
+    add = above.group("cas", "check and clean the store: verify, gc")
+    add("verify", "_cas:verify", "read everything in the store and list what is damaged")
+    sub = add("gc", "_cas:gc", "delete the objects that no thread and no workflow uses")
+    sub.add_argument(
+        "--dry-run", action="store_true", help="delete nothing, only print how much it would be"
+    )
+    sub.add_argument(
+        "--older-than",
+        dest="older_than_h",
+        type=hours,
+        default=1.0,
+        metavar="HOURS",
+        help="keep objects that are newer than this (default: 1)",
+    )

@@ -1,0 +1,79 @@
+"""`show` and `thread …`: threads, one or many."""
+
+from __future__ import annotations
+
+import argparse
+
+from uwf.arguments._group import CommandGroup
+from uwf.arguments._run import THREAD_HELP, add_new_place, add_resume_command
+
+
+def add_show_command(add: CommandGroup) -> None:
+    """Add `show`, which is a command and one of `thread`."""
+    sub = add("show", "_show:show", "show the steps, values and cost of a thread")
+    sub.add_argument("thread", nargs="?", default="latest", help=THREAD_HELP)
+    sub.add_argument(
+        "--turns", action="store_true", help="show each model reply and tool result too"
+    )
+
+
+def add_thread_commands(above: CommandGroup) -> None:
+    """Add `thread` and its commands."""
+    add = above.group(
+        "thread",
+        "work with threads: list, show, resume, answer, pause, cancel, delete, fork, replay, "
+        "request",
+    )
+    add("list", "_show:threads", "list the threads, newest first")
+    add_show_command(add)
+    add_resume_command(add)
+    _add_answer(add)
+    _add_for_one(add, "pause", "_thread:pause", "suspend a running thread now")
+    _add_for_one(add, "cancel", "_thread:cancel", "cancel a thread now")
+    sub = _add_for_one(add, "delete", "_thread:delete", "delete a thread and its child threads")
+    sub.add_argument("--yes", dest="assume_yes", action="store_true", help="delete without asking")
+    _add_fork(add)
+    _add_for_one(
+        add,
+        "replay",
+        "_thread:replay",
+        "run a thread again from its records, without a model, and compare",
+    )
+    sub = _add_for_one(
+        add, "request", "_thread:request", "print the exact bytes of a request to the model"
+    )
+    sub.add_argument("number", type=int, help="the number of the request; the first is 1")
+
+
+def _add_for_one(add: CommandGroup, name: str, command: str, help: str) -> argparse.ArgumentParser:
+    """Add a command for one thread, which has to be named."""
+    sub = add(name, command, help)
+    sub.add_argument("thread", help=THREAD_HELP)
+    return sub
+
+
+def _add_answer(add: CommandGroup) -> None:
+    sub = _add_for_one(add, "answer", "_thread:answer", "answer a question of a thread")
+    sub.add_argument("key", nargs="?", help="the key of the question, if there are several")
+    decision = sub.add_mutually_exclusive_group(required=True)
+    decision.add_argument(
+        "--approve", dest="approved", action="store_true", default=True, help="answer yes"
+    )
+    decision.add_argument("--deny", dest="approved", action="store_false", help="answer no")
+    decision.add_argument(
+        "--arguments",
+        metavar="JSON",
+        help="answer yes, and run the call with these arguments instead: one JSON object",
+    )
+    sub.add_argument("--text", default="", help="a text for the model, such as the reason")
+
+
+def _add_fork(add: CommandGroup) -> None:
+    sub = _add_for_one(
+        add, "fork", "_thread:fork", "copy the first steps of a thread into a new thread"
+    )
+    sub.add_argument(
+        "--at-step", type=int, metavar="N", help="copy the first N steps (default: all)"
+    )
+    sub.add_argument("--prompt", help="give the new thread another task")
+    add_new_place(sub)
