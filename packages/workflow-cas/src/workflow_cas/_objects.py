@@ -72,16 +72,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefMove(msgspec.Struct, frozen=True):
-    """Move a ref from `old` to `new`; also what `Store.watch` reports.
-
-    Args:
-        old: where it must be now; `None` says that it must not exist.
-        new: where it goes; `None` deletes it. The same as `old` only checks.
-    """
+    """Move a ref from `old` to `new`; also what `Store.watch` reports."""
 
     name: str
     old: Hash | None
+    """Where it must be now; `None` says that it must not exist."""
     new: Hash | None
+    """Where it goes; `None` deletes it. The same as `old` only checks."""
 
 
 class _Wire(msgspec.Struct, frozen=True, kw_only=True):
