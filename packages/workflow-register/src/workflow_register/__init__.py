@@ -8,8 +8,10 @@ from workflow_register._errors import (
     EntryError,
     NameRejected,
     RegisterError,
+    UnknownVersion,
     UnknownWorkflow,
 )
+from workflow_register._history import history, prune_history, rollback, unregister
 from workflow_register._home import (
     bundles_path,
     config_path,
@@ -21,7 +23,6 @@ from workflow_register._registry import (
     Registration,
     WorkflowRecord,
     check_name,
-    history,
     list_workflows,
     load_registered,
     lookup,
@@ -100,6 +101,7 @@ __all__ = [
     "ResolvedModel",
     "SandboxRule",
     "SupervisorConfig",
+    "UnknownVersion",
     "UnknownWorkflow",
     "WorkflowRecord",
     "build_bundle",
@@ -123,11 +125,14 @@ __all__ = [
     "open_provider",
     "profile_for",
     "provider_kinds",
+    "prune_history",
     "read_bundle",
     "read_registered",
     "register",
     "resolve_model",
+    "rollback",
     "store_path",
+    "unregister",
     "update_config",
     "write_bundle",
 ]

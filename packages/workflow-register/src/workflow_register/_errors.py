@@ -6,7 +6,8 @@ WorkflowError
     ├── EntryError        fix the entry script or a module of it; `path`, `line`
     ├── BundleCorrupt     build or fetch the bundle again: these are not the bytes it was made of
     ├── NameRejected      choose another name
-    └── UnknownWorkflow   choose one of `known`, or add it
+    ├── UnknownWorkflow   choose one of `known`, or add it
+    └── UnknownVersion    choose one of `known`
 """
 
 from __future__ import annotations
@@ -101,4 +102,23 @@ class UnknownWorkflow(RegisterError):
         super().__init__(
             f"no workflow is registered as {name!r}{guess or ';'} "
             f"register one with `uwf add {name} ENTRY.py`"
+        )
+
+
+class UnknownVersion(RegisterError):
+    """A workflow has no such version. `known` are the numbers of those that it has.
+
+    `version` is what was asked for; empty where an earlier one was wanted and there is none.
+    """
+
+    def __init__(self, name: str, version: str, known: Sequence[int]) -> None:
+        self.name = name
+        self.version = version
+        self.known = tuple(known)
+        if not version:
+            reason = "no earlier bundle in its history to go back to"
+        else:
+            reason = f"no single version {version[:64]!r}"
+        super().__init__(
+            f"the workflow {name!r} has {reason}; `uwf workflow history {name}` lists its versions"
         )

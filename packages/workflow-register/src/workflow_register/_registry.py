@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +16,7 @@ from workflow_cas import (
     RefMove,
     Store,
     StoreCorrupt,
+    Stored,
     StoreFormat,
     content,
     node,
@@ -28,11 +32,15 @@ REF_PREFIX = "workflow/"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MAX_TRIES = 20
 
+T = TypeVar("T")
+
 
 class WorkflowRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One registration of a bundle under a name, as it is stored."""
 
     name: str
+    version: int = 1
+    """Counts the registrations of the name, from 1; pruning the history renumbers nothing."""
     bundle: Hash
     """The bundle's hash: SHA-256 of the archive."""
     content: Hash
@@ -85,32 +93,86 @@ async def register(
         NameRejected: the name isn't lower-case words joined by '-'.
         RefConflict: others kept registering this name at the same time; try again.
     """
-    ref = REF_PREFIX + check_name(name)
     archive = content(bundle.data)
-    for attempt in range(1, MAX_TRIES + 1):
-        head = await store.ref(ref)
-        if head is not None:
-            current = await _record_or_damaged(store, name, head)
-            if isinstance(current, WorkflowRecord) and current.bundle == bundle.hash:
+    return await append_version(
+        store,
+        check_name(name),
+        bundle=bundle.hash,
+        archive=archive.hash,
+        entry=bundle.manifest.entry,
+        description=description,
+        objects=[archive],
+    )
+
+
+async def append_version(
+    store: Store,
+    name: str,
+    *,
+    bundle: Hash,
+    archive: Hash,
+    entry: str,
+    description: WorkflowDescription,
+    objects: Sequence[Stored] = (),
+) -> Registration:
+    """Put a record on top of a name's history, unless the name has this bundle already.
+
+    Args:
+        objects: what the record needs and the store may not have yet.
+
+    Raises:
+        RefConflict: others kept registering this name at the same time; try again.
+    """
+
+    async def once() -> Registration:
+        head = await store.ref(REF_PREFIX + name)
+        current = await record_or_damaged(store, name, head) if head is not None else None
+        version = 1
+        if isinstance(current, WorkflowRecord):
+            assert head is not None
+            if current.bundle == bundle:
                 return Registration(record=current, hash=head, is_new=False)
+            version = current.version + 1
         record = WorkflowRecord(
             name=name,
-            bundle=bundle.hash,
-            content=archive.hash,
-            entry=bundle.manifest.entry,
+            version=version,
+            bundle=bundle,
+            content=archive,
+            entry=entry,
             description=description,
             registered_at_ms=time.time_ns() // 1_000_000,
             previous=head,
         )
-        stored = node(NODE_TYPE, record, [archive.hash, *([head] if head else [])])
-        try:
-            await store.commit([archive, stored], [RefMove(ref, head, stored.hash)])
-        except RefConflict:
-            if attempt == MAX_TRIES:
-                raise
-        else:
-            return Registration(record=record, hash=stored.hash, is_new=True)
-    raise AssertionError("unreachable")
+        stored = record_object(record)
+        await store.commit([*objects, stored], [RefMove(REF_PREFIX + name, head, stored.hash)])
+        return Registration(record=record, hash=stored.hash, is_new=True)
+
+    return await until_no_conflict(once)
+
+
+async def until_no_conflict(once: Callable[[], Awaitable[T]]) -> T:
+    """Read a name and move it, again where others have moved it in between.
+
+    Raises:
+        RefConflict: they did so each time; try again.
+    """
+    for _ in range(MAX_TRIES - 1):
+        with suppress(RefConflict):
+            return await once()
+    return await once()
+
+
+def record_object(record: WorkflowRecord) -> Stored:
+    """The object of a record. Roles and fields keep their order, which canonical JSON would sort.
+
+    Its first refs are the archive and the record before.
+    """
+    payload = {
+        **msgspec.structs.asdict(record),
+        "description": msgspec.Raw(msgspec.json.encode(record.description)),
+    }
+    before = [record.previous] if record.previous else []
+    return node(NODE_TYPE, payload, [record.content, *before])
 
 
 async def lookup(store: Store, name: str) -> WorkflowRecord:
@@ -120,31 +182,16 @@ async def lookup(store: Store, name: str) -> WorkflowRecord:
         UnknownWorkflow: nothing is; it says what is called alike.
         StoreError: the record can't be read; register the workflow again.
     """
-    return await _read_record(store, await _head(store, name))
+    return await _read_record(store, await find_head(store, name))
 
 
 async def list_workflows(store: Store) -> list[WorkflowRecord | DamagedRecord]:
     """Return what is registered under each name now, sorted by name."""
     heads = await store.refs(REF_PREFIX)
     return [
-        await _record_or_damaged(store, ref.removeprefix(REF_PREFIX), head)
+        await record_or_damaged(store, ref.removeprefix(REF_PREFIX), head)
         for ref, head in heads.items()
     ]
-
-
-async def history(store: Store, name: str) -> list[WorkflowRecord | DamagedRecord]:
-    """Return all that was ever registered under a name, newest first, as far as it can be read.
-
-    Raises:
-        UnknownWorkflow: nothing was.
-    """
-    hash: Hash | None = await _head(store, name)
-    records: list[WorkflowRecord | DamagedRecord] = []
-    while hash is not None:
-        record = await _record_or_damaged(store, name, hash)
-        records.append(record)
-        hash = record.previous if isinstance(record, WorkflowRecord) else None
-    return records
 
 
 async def read_registered(store: Store, name: str) -> Bundle:
@@ -170,7 +217,12 @@ async def load_registered(store: Store, name: str) -> HasDefinition:
     return load_workflow(await read_registered(store, name))
 
 
-async def _head(store: Store, name: str) -> Hash:
+async def find_head(store: Store, name: str) -> Hash:
+    """The newest record of a name.
+
+    Raises:
+        UnknownWorkflow: nothing is registered under it.
+    """
     head = await store.ref(REF_PREFIX + name) if NAME.fullmatch(name) else None
     if head is None:
         known = [ref.removeprefix(REF_PREFIX) for ref in await store.refs(REF_PREFIX)]
@@ -185,7 +237,8 @@ async def _read_record(store: Store, hash: Hash) -> WorkflowRecord:
     return found.read(WorkflowRecord)
 
 
-async def _record_or_damaged(store: Store, name: str, hash: Hash) -> WorkflowRecord | DamagedRecord:
+async def record_or_damaged(store: Store, name: str, hash: Hash) -> WorkflowRecord | DamagedRecord:
+    """Read a record; what can't be read is told in its place."""
     try:
         return await _read_record(store, hash)
     except (ObjectMissing, StoreCorrupt, StoreFormat) as error:
