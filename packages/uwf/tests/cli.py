@@ -114,6 +114,8 @@ class Cli:
         early: bytes = b"",
         code: int = 0,
         asks: bytes = b"to decide later: ",
+        columns: int = 120,
+        **variables: str,
     ) -> str:
         """Run the command on a terminal, answer what it asks, and give all that is drawn.
 
@@ -123,9 +125,14 @@ class Cli:
             early: what is typed before the command starts.
             code: the exit code that is expected.
             asks: how a question ends.
+            columns: the terminal's width.
+            variables: more of the environment.
         """
+        environment = self.environment | {"TERM": "xterm", "COLUMNS": str(columns)} | variables
         return await anyio.to_thread.run_sync(
-            lambda: self._on_terminal([*COMMAND, *map(str, words)], replies, early, code, asks)
+            lambda: self._on_terminal(
+                [*COMMAND, *map(str, words)], replies, early, code, asks, environment
+            )
         )
 
     def _on_terminal(
@@ -135,12 +142,13 @@ class Cli:
         early: bytes,
         code: int,
         asks: bytes,
+        environment: Mapping[str, str],
     ) -> str:
         ours, theirs = pty.openpty()
         os.write(ours, early)
         process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs,
-            cwd=self.folder, env={**self.environment, "TERM": "xterm", "COLUMNS": "120"},
+            cwd=self.folder, env=environment,
         )  # fmt: skip
         os.close(theirs)
         drawn, asked = b"", 0

@@ -17,6 +17,7 @@ from uwf._errors import Failed, UsageError
 from uwf.arguments._parser import parse
 from uwf.terminal._output import Output
 from uwf.terminal._signals import StopSignals
+from uwf.terminal._style import Styled
 from workflow_protocol import WorkflowError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _report_error(output: Output, error: Exception) -> None:
     message = _error_message(error)
     if output.traceback:
         output.say("".join(traceback.format_exception(error)).rstrip())
-    output.say(f"uwf: {message}")
+    output.say([Styled("uwf:", "bad"), f" {message}"])
     output.record({"error": {"type": type(error).__name__, "message": message}})
 
 

@@ -56,10 +56,10 @@ async def test_each_question_is_a_line_and_the_profile_is_shown(uwf: Cli) -> Non
 
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert lines[0].startswith("yes  chat                   it replies")
+    assert lines[0].startswith("yes\tchat\tit replies\t")
     assert lines[0].endswith("'I am small.'")
-    (stop,) = [line for line in lines if " stop " in line and not line.startswith(" ")]
-    assert stop.startswith("no   stop                   a stop sequence ends the reply")
+    (stop,) = [line for line in lines if "\tstop\t" in line and not line.startswith(" ")]
+    assert stop.startswith("no\tstop\ta stop sequence ends the reply\t")
     assert "refused: the provider answered 422" in stop
     assert done.out.partition("\nprofile:\n")[2] == (
         "  dialect: native\n"

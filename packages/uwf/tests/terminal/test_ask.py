@@ -1,5 +1,7 @@
 """Questions of a thread that a person answers on the terminal."""
 
+import re
+
 from workflow_reactor.testing import call
 
 from ..cli import Cli
@@ -75,7 +77,7 @@ async def test_a_question_names_its_thread_and_role_and_all_other_output_waits(u
     _, asked, after = drawn.partition(f"thread {data['thread']}, role role-0: May I?")
     assert asked
     assert "noise" not in after.partition("to decide later: ")[0]
-    numbers = [line.split()[1] for line in drawn.splitlines() if line.startswith("noise ")]
+    numbers = re.findall(r"noise (\d+)", drawn)
     assert numbers == [str(number) for number in range(len(numbers))]
     assert '"done"' in after
 

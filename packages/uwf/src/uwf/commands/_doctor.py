@@ -8,6 +8,9 @@ from pathlib import Path
 from uwf._errors import Failed, UsageError
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
+from uwf.terminal._style import Styled
+from uwf.terminal._table import Column
+from uwf.terminal._view import shorten
 from workflow_reactor import LlmProvider, shown_url
 from workflow_reactor.doctor import Finding, examine, is_broken, profile_changes
 from workflow_register import (
@@ -21,7 +24,18 @@ from workflow_register import (
     update_config,
 )
 
-_MARKS = {"yes": "yes", "no": "no ", "unclear": "?  "}
+_MARKS = {
+    "yes": Styled("yes", "good"),
+    "no": Styled("no", "bad"),
+    "unclear": Styled("?", "warn"),
+}
+_COLUMNS = (
+    Column(width=3),
+    Column(width=22),
+    Column(width=46),
+    Column(width=7, align="right"),
+    Column(folds=True),
+)
 
 
 def doctor(output: Output, target: str, *, write: bool, timeout_s: float) -> int:
@@ -75,17 +89,21 @@ async def _examine(
 
 
 def _print_finding(output: Output, finding: Finding) -> None:
-    output.data(
-        {
-            "probe": finding.probe,
-            "asks": finding.asks,
-            "answer": finding.answer,
-            "words": finding.words,
-            "elapsed_ms": finding.elapsed_ms,
-        },
-        f"{_MARKS[finding.answer]}  {finding.probe:<22} {finding.asks:<46} "
-        f"{finding.elapsed_ms / 1000:5.1f} s  {finding.words[:100]}",
-    )
+    value = {
+        "probe": finding.probe,
+        "asks": finding.asks,
+        "answer": finding.answer,
+        "words": finding.words,
+        "elapsed_ms": finding.elapsed_ms,
+    }
+    cells = [
+        _MARKS[finding.answer],
+        finding.probe,
+        finding.asks,
+        Styled(f"{finding.elapsed_ms / 1000:.1f} s", "dim"),
+        shorten(finding.words),
+    ]
+    output.table(_COLUMNS, [(value, cells)])
 
 
 def _print_profile(output: Output, provider: LlmProvider, changes: dict[str, object]) -> None:

@@ -13,8 +13,9 @@ from uwf._settings import engine_settings, rule_for_commands
 from uwf.commands._hints import next_steps, resume_command
 from uwf.terminal._ask import ask_on_terminal, can_ask
 from uwf.terminal._loop import run_async
-from uwf.terminal._output import Output, pretty, printable
+from uwf.terminal._output import Output, pretty
 from uwf.terminal._screen import Screen
+from uwf.terminal._style import printable
 from uwf.terminal._view import progress_view
 from workflow_cas import Store, open_store
 from workflow_execute import Asker, Engine, ThreadResult

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 from uwf._errors import UsageError
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, size
+from uwf.terminal._style import Styled, Words
+from uwf.terminal._table import Column
 
 if TYPE_CHECKING:
     from workflow_local_model import LocalModel, PullProgress
@@ -35,22 +37,44 @@ def list_models(output: Output) -> int:
     from workflow_local_model import CATALOGUE, DEFAULT_MODEL, default_cache, is_present
 
     cache = default_cache()
-    for model in CATALOGUE.values():
-        here = is_present(model, cache)
-        marks = [*(["default"] if model.name == DEFAULT_MODEL else []), *(["here"] if here else [])]
-        output.data(
-            {
-                "name": model.name,
-                "bytes": model.size_bytes,
-                "licence": model.licence,
-                "dialect": model.dialect,
-                "default": model.name == DEFAULT_MODEL,
-                "present": here,
-            },
-            f"{model.name:<20} {size(model.size_bytes):>8}  {model.licence:<11} "
-            f"{model.dialect:<7} {', '.join(marks)}".rstrip(),
-        )
+    output.table(
+        _COLUMNS,
+        (
+            _row(model, present=is_present(model, cache), default=model.name == DEFAULT_MODEL)
+            for model in CATALOGUE.values()
+        ),
+    )
     return 0
+
+
+_COLUMNS = (
+    Column("name"),
+    Column("size", align="right"),
+    Column("licence"),
+    Column("dialect"),
+    Column(),
+)
+
+
+def _row(model: LocalModel, *, present: bool, default: bool) -> tuple[object, list[Words]]:
+    marks = [word for word, is_so in (("default", default), ("here", present)) if is_so]
+    return (
+        {
+            "name": model.name,
+            "bytes": model.size_bytes,
+            "licence": model.licence,
+            "dialect": model.dialect,
+            "default": default,
+            "present": present,
+        },
+        [
+            Styled(model.name, "name"),
+            size(model.size_bytes),
+            model.licence,
+            model.dialect,
+            Styled(", ".join(marks), "good" if present else "dim"),
+        ],
+    )
 
 
 def pull_model(output: Output, name: str | None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,6 +12,8 @@ from uwf.commands._sandbox_use import commands_without_sandbox
 from uwf.commands._thread_usage import ThreadUsage, read_thread_usage
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, age, pretty
+from uwf.terminal._style import STATES, Styled, Words
+from uwf.terminal._table import Column
 from uwf.terminal._view import shorten
 from workflow_cas import Store
 from workflow_execute import (
@@ -68,8 +70,9 @@ def threads(output: Output) -> int:
         if store_path(find_home()).exists():
             async with open_existing(find_home()) as store:
                 ids = await list_threads(store)
-                for thread_id in reversed(ids):
-                    await _list_one(output, store, thread_id)
+                now_ms = time.time_ns() // 1_000_000
+                rows = [await _list_row(store, each, now_ms) for each in reversed(ids)]
+                output.table(_LIST_COLUMNS, rows)
         if not ids:
             output.say("there is no thread yet; start one with `uwf run`")
 
@@ -77,18 +80,28 @@ def threads(output: Output) -> int:
     return 0
 
 
-async def _list_one(output: Output, store: Store, thread_id: ThreadId) -> None:
+_LIST_COLUMNS = (
+    Column("thread"),
+    Column("state"),
+    Column("started", align="right"),
+    Column("workflow"),
+    Column("prompt", folds=True),
+)
+
+
+async def _list_row(
+    store: Store, thread_id: ThreadId, now_ms: int
+) -> tuple[object, Sequence[Words]]:
     try:
         thread = await read_thread(store, thread_id)
         state = await _engine(store).state(thread)
     except WorkflowError as error:
-        output.data(
+        reason = shorten(str(error), 60)
+        return (
             {"thread": thread_id, "state": "corrupt", "reason": str(error)},
-            f"{thread_id}  corrupt      {shorten(str(error), 60)}",
+            [thread_id, Styled("corrupt", STATES["corrupt"]), "", "", reason],
         )
-        return
-    when = age(thread.start.at_ms, time.time_ns() // 1_000_000)
-    output.data(
+    return (
         {
             "thread": thread_id,
             "workflow": thread.start.workflow,
@@ -97,8 +110,13 @@ async def _list_one(output: Output, store: Store, thread_id: ThreadId) -> None:
             "steps": len(thread.steps),
             "prompt": thread.prompt,
         },
-        f"{thread_id}  {state:<11}  {when:>10}  {thread.start.workflow}: "
-        f"{shorten(thread.prompt, 50)}",
+        [
+            thread_id,
+            Styled(state, STATES[state]),
+            Styled(age(thread.start.at_ms, now_ms), "dim"),
+            thread.start.workflow,
+            shorten(thread.prompt),
+        ],
     )
 
 

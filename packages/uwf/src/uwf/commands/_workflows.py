@@ -7,6 +7,8 @@ from pathlib import Path
 from uwf._store import open_existing
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
+from uwf.terminal._style import Styled, Words
+from uwf.terminal._table import Column
 from workflow_cas import open_store
 from workflow_protocol import WorkflowDescription
 from workflow_register import (
@@ -78,20 +80,26 @@ def list_all(output: Output) -> int:
         if store_path(home).exists():
             async with open_existing(home) as store:
                 found = await list_workflows(store)
+        output.table(_COLUMNS, (_row(each) for each in found if isinstance(each, WorkflowRecord)))
         for each in found:
-            if isinstance(each, WorkflowRecord):
-                line = f"{each.name}\t{each.bundle[:12]}\t{_roles(each.description)}"
-                output.data(
-                    {"name": each.name, "hash": each.bundle, "roles": list(each.description.roles)},
-                    line,
-                )
-            else:
-                output.say(f"{each.name}: {each.reason}")
+            if isinstance(each, DamagedRecord):
+                output.say([Styled(each.name, "bad"), f": {each.reason}"])
         if not found:
             output.say("no workflow is registered yet; start with `uwf add NAME ENTRY.py`")
         return 0
 
     return run_async(main)
+
+
+_COLUMNS = (Column("name"), Column("bundle"), Column("roles", folds=True))
+
+
+def _row(record: WorkflowRecord) -> tuple[object, list[Words]]:
+    return (
+        {"name": record.name, "hash": record.bundle, "roles": list(record.description.roles)},
+        [Styled(record.name, "name"), Styled(record.bundle[:12], "dim"),
+         _roles(record.description)],
+    )  # fmt: skip
 
 
 def _roles(description: WorkflowDescription) -> str:

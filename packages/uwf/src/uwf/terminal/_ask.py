@@ -10,7 +10,7 @@ from typing import TextIO
 import anyio
 import msgspec
 
-from uwf.terminal._output import printable
+from uwf.terminal._style import printable
 from uwf.terminal._view import View
 from workflow_execute import Asker, Asking
 from workflow_protocol import Answer, JsonObject

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
 import msgspec
+
+from uwf.terminal._style import Words, is_rich_terminal, render, wants_colour
+from uwf.terminal._table import Column, plain_row, print_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +24,27 @@ class Output:
     _stream: TextIO = field(default_factory=lambda: sys.stdout)
     """Standard output as it is now, whatever stands in for it while a thread runs."""
 
-    def data(self, value: object, text: str) -> None:
+    def data(self, value: object, text: Words) -> None:
         """Print a command's result: `value` for programs, `text` for people."""
-        self._print(to_json(value) if self.json else printable(text))
+        self._print(
+            to_json(value) if self.json else render(text, colour=wants_colour(self._stream))
+        )
+
+    def table(
+        self, columns: Sequence[Column], rows: Iterable[tuple[object, Sequence[Words]]]
+    ) -> None:
+        """Print rows: for each the value for programs, and its cells for people.
+
+        On a terminal it is a table in the terminal's width. Elsewhere each row is one line, whole,
+        with tabs between its cells and without the headings; it is printed when it comes.
+        """
+        if not self.json and is_rich_terminal(self._stream):
+            if drawn := [cells for _, cells in rows]:
+                print_table(self._stream, columns, drawn)
+            return
+        colour = wants_colour(self._stream)
+        for value, cells in rows:
+            self._print(to_json(value) if self.json else plain_row(cells, colour=colour))
 
     def record(self, value: object) -> None:
         """Print one JSON line of several; nothing for people, who have the progress view."""
@@ -37,9 +59,9 @@ class Output:
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
-    def say(self, text: str) -> None:
+    def say(self, text: Words) -> None:
         """Tell people something beside the result."""
-        print(printable(text), file=sys.stderr, flush=True)
+        print(render(text, colour=wants_colour(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def to_json(value: object) -> str:
@@ -48,13 +70,6 @@ def to_json(value: object) -> str:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(value))
-
-
-def printable(text: str) -> str:
-    """Text that can't steer a terminal: control characters but line ends and tabs are escaped."""
-    return "".join(
-        each if each.isprintable() or each in "\n\t" else repr(each)[1:-1] for each in text
-    )
 
 
 def pretty(data: bytes | str) -> str:

@@ -37,5 +37,9 @@ class Screen:
                 self._stream.write("".join(held))
                 self._stream.flush()
 
-    def __getattr__(self, name: str) -> Any:  # flush, isatty, fileno, encoding …
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        return self._stream.isatty()
+
+    def __getattr__(self, name: str) -> Any:  # flush, fileno, encoding …
         return getattr(self._stream, name)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TextIO, cast
 
 from uwf.terminal._screen import Screen
+from uwf.terminal._style import STATES, Style, Styled, is_rich_terminal, render, wants_colour
+from uwf.terminal._table import RICH_STYLES, make_console
 from workflow_protocol import (
     Event,
     ModelReplied,
@@ -31,7 +33,8 @@ _WIDTH = 100
 class Progress:
     """Turns events into lines, and keeps what is going on now."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: Callable[[], int] = lambda: _WIDTH) -> None:
+        self._width = width
         self.started = time.monotonic()
         self.now = "starting"
         self.role = ""
@@ -64,24 +67,45 @@ class Progress:
                 call = event.thread, event.key or event.call_id
                 what = f"{event.name} {self._arguments.pop(call, '')}"
                 if event.ok:
-                    return shorten(f"  ✓ {what}")
-                return shorten(f"  ✗ {event.name}: {event.summary}  {what.partition(' ')[2]}")
+                    return self._cut(f"  ✓ {what}")
+                return self._cut(f"  ✗ {event.name}: {event.summary}  {what.partition(' ')[2]}")
             case RoleFinished():
                 tokens = event.usage.input_tokens + event.usage.output_tokens
                 seconds = event.elapsed_ms / 1000
-                return f"  = {shorten(event.value)}  [{tokens} tokens, {seconds:.1f} s]"
+                took = f"  [{tokens} tokens, {seconds:.1f} s]"
+                return f"  = {shorten(event.value, self._width() - len(took) - 4)}{took}"
             case ThreadEnded():
                 return _end(event)
             case _:
                 pass
         return None
 
-    def status(self, width: int = _WIDTH) -> str:
+    def _cut(self, text: str) -> str:
+        return shorten(text, self._width())
+
+    def status(self) -> str:
         """One line of what is going on; what comes last may be cut."""
         seconds = time.monotonic() - self.started
         tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
         parts = (self.role, self.round, f"{seconds:.0f} s", tokens, self.now)
-        return shorten(" · ".join(part for part in parts if part), width)
+        return self._cut(" · ".join(part for part in parts if part))
+
+
+def line_style(event: Event) -> Style | None:
+    """How the line of an event looks."""
+    match event:
+        case ThreadStarted():
+            return "dim"
+        case RoleStarted():
+            return "strong"
+        case Retrying():
+            return "warn"
+        case ToolFinished():
+            return None if event.ok else "bad"
+        case ThreadEnded():
+            return STATES.get(event.state)
+        case _:
+            return None
 
 
 def _end(event: ThreadEnded) -> str:
@@ -125,39 +149,41 @@ class View:
 @contextmanager
 def progress_view(screen: Screen, *, live: bool) -> Generator[View]:
     """Show a thread's events while the block runs."""
-    progress = Progress()
-    if live and screen.isatty():
-        with _live_view(progress, screen) as view:
+    if live and is_rich_terminal(screen):
+        with _live_view(screen) as view:
             yield view
     else:
-        stream = cast("TextIO", screen)
-        yield View(lambda event: _print(progress.line(event), stream), screen.prompt)
+        progress, stream = Progress(), cast("TextIO", screen)
+        colour = wants_colour(screen)
 
+        def show(event: Event) -> None:
+            if (line := progress.line(event)) is not None:
+                style = line_style(event)
+                words = line if style is None else Styled(line, style)
+                print(render(words, colour=colour), file=stream, flush=True)
 
-def _print(line: str | None, stream: TextIO) -> None:
-    if line is not None:
-        print(line, file=stream, flush=True)
+        yield View(show, screen.prompt)
 
 
 @contextmanager
-def _live_view(progress: Progress, screen: Screen) -> Generator[View]:
+def _live_view(screen: Screen) -> Generator[View]:
     """Lines as they come, and below them one that changes: what goes on, tokens and time."""
-    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(file=cast("TextIO", screen), highlight=False)
+    console = make_console(cast("TextIO", screen))
+    progress = Progress(lambda: console.width - 1)
     with Live(
-        get_renderable=lambda: Text(progress.status(console.width - 1), style="dim", no_wrap=True),
+        get_renderable=lambda: Text(progress.status(), style="dim", no_wrap=True),
         console=console,
         refresh_per_second=4,
         transient=True,
     ) as live:
 
         def show(event: Event) -> None:
-            line = progress.line(event)
-            if line is not None:
-                console.print(Text(line))
+            if (line := progress.line(event)) is not None:
+                style = line_style(event)
+                console.print(Text(line, RICH_STYLES[style] if style is not None else ""))
 
         @contextmanager
         def quiet() -> Generator[TextIO]:
