@@ -148,6 +148,9 @@ class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     roles: dict[str, RoleDescription]
     edges: list[Edge]
+    """The transitions in the order of the table."""
+    complete: str = "completed"
+    """The name of the function that says how a thread ended."""
 
 
 def describe(definition: WorkflowDefinition) -> WorkflowDescription:
@@ -172,6 +175,7 @@ def describe(definition: WorkflowDefinition) -> WorkflowDescription:
             for source, row in definition.table.items()
             for transition in row
         ],
+        complete=getattr(definition.complete, "__qualname__", type(definition.complete).__name__),
     )
 
 

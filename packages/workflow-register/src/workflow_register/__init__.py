@@ -59,6 +59,11 @@ from workflow_register.config._file import (
     load_config,
     update_config,
 )
+from workflow_register.describing._changes import describe_changes, module_changes
+from workflow_register.describing._fields import SchemaField, schema_fields
+from workflow_register.describing._graph import back_edges, reading_order, table_rows
+from workflow_register.describing._mermaid import mermaid_graph
+from workflow_register.describing._tree import tree_graph
 from workflow_register.models._configured import (
     ConfiguredLlm,
     OpenProvider,
@@ -100,16 +105,19 @@ __all__ = [
     "Registration",
     "ResolvedModel",
     "SandboxRule",
+    "SchemaField",
     "SupervisorConfig",
     "UnknownVersion",
     "UnknownWorkflow",
     "WorkflowRecord",
+    "back_edges",
     "build_bundle",
     "bundles_path",
     "check_bundle",
     "check_name",
     "config_path",
     "configured_llm",
+    "describe_changes",
     "effective_config",
     "environment_config",
     "find_home",
@@ -121,6 +129,8 @@ __all__ = [
     "load_workflow",
     "lookup",
     "make_provider",
+    "mermaid_graph",
+    "module_changes",
     "noting_models",
     "open_provider",
     "profile_for",
@@ -128,10 +138,14 @@ __all__ = [
     "prune_history",
     "read_bundle",
     "read_registered",
+    "reading_order",
     "register",
     "resolve_model",
     "rollback",
+    "schema_fields",
     "store_path",
+    "table_rows",
+    "tree_graph",
     "unregister",
     "update_config",
     "write_bundle",
