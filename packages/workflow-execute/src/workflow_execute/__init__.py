@@ -66,7 +66,7 @@ from workflow_execute.engine._engine import (
 )
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._questions import Asker, Asking
-from workflow_execute.run._services import Observer
+from workflow_execute.run._services import Observer, TracingObserver
 from workflow_execute.threads._read import (
     StoredStep,
     StoredThread,
@@ -128,6 +128,7 @@ __all__ = [
     "ThreadResult",
     "ThreadState",
     "ThreadTree",
+    "TracingObserver",
     "TurnRecord",
     "Workflow",
     "WorkflowAdapter",

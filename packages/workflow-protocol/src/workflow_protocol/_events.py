@@ -40,6 +40,8 @@ class ThreadStarted(_Event, frozen=True):
     prompt: str
     workflow: str = ""
     """The name that it was started under."""
+    previous_trace: str = ""
+    """The W3C `traceparent` of the run before, if an observer traced it."""
 
 
 class RoleStarted(_Event, frozen=True):
@@ -147,6 +149,8 @@ class ThreadEnded(_Event, frozen=True):
     """The type of the exception, where a role failed."""
     origin: str = ""
     """The file, line and function that raised it, where that is known."""
+    cause: str = ""
+    """What a suspended thread waits for: `question`, `limit` or `paused`."""
 
 
 Event = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -42,7 +42,8 @@ class Engine:
         locks: a folder for one lock file a thread, so that two processes can't run one thread.
             `None` where no other process can see the store.
         limits: for each thread, together with all that it starts.
-        observer: hears every event. It must be quick; what it raises is logged and dropped.
+        observer: hears every event, or several that do. It must be quick; what it raises is logged
+            and dropped.
         asker: asks a person at once. Without one, or if it gives `None`, a question suspends the
             thread until `answer` is called. It is asked one question at a time.
         supervisor: looks at each thread after every `supervise_every` steps, except the last, and
@@ -56,7 +57,7 @@ class Engine:
         *,
         locks: Path | None = None,
         limits: Limits | None = None,
-        observer: Observer | None = None,
+        observer: Observer | Sequence[Observer] | None = None,
         asker: Asker | None = None,
         supervisor: SupervisorFn | None = None,
         supervise_every: int = 3,
@@ -67,7 +68,7 @@ class Engine:
             store=store,
             locks=locks,
             signals=Signals(store, watch=locks is not None),
-            observer=observer,
+            observers=_observers(observer),
             asker=one_at_a_time(asker) if asker is not None else None,
             supervisor=supervisor,
             supervise_every=supervise_every,
@@ -320,8 +321,14 @@ async def run_workflow(
     prompt: str,
     *,
     workspace: Path | None = None,
-    observer: Observer | None = None,
+    observer: Observer | Sequence[Observer] | None = None,
 ) -> ThreadResult:
     """Run a workflow once on a store in memory, of which nothing remains."""
     engine = Engine(MemoryStore(), observer=observer)
     return await engine.start(workflow, prompt, workspace=workspace)
+
+
+def _observers(given: Observer | Sequence[Observer] | None) -> tuple[Observer, ...]:
+    if given is None:
+        return ()
+    return (given,) if callable(given) else tuple(given)

@@ -117,7 +117,12 @@ class Run:
         """Run until the thread ends in one of its states, and record which."""
         ctx = self._ctx
         await self._notify(
-            ThreadStarted(prompt=ctx.start.prompt, workflow=self._name, recorded=self._resumed)
+            ThreadStarted(
+                prompt=ctx.start.prompt,
+                workflow=self._name,
+                recorded=self._resumed,
+                previous_trace=self._writer.traceparent,
+            )
         )
         ending: Ending | None = None
         try:
@@ -213,6 +218,7 @@ class Run:
 
     async def _take_steps_to_ending(self) -> Ending:
         try:
+            await self._keep_traceparent()
             return completed(await self._take_steps())
         except Exception as error:  # noqa: BLE001 - whatever a role raises becomes a record
             questions = self._turn.journal.questions
@@ -222,6 +228,15 @@ class Run:
                 except StoreError as store_error:
                     return failed(store_error)
             return ended_by_error(error, open_questions=len(questions.pending))
+
+    async def _keep_traceparent(self) -> None:
+        """Record the trace of this run at once, so that a resume finds it whatever happens."""
+        traceparent = self._services.traceparent(self._ctx.thread_id)
+        if traceparent:
+            self._writer.traceparent = traceparent
+            await self._writer.set_status(
+                StatusRecord(state="running", at_ms=now_ms(), turn_ms=self._turn.earlier_ms)
+            )
 
     def _stop(self, signal: Signal) -> None:
         self._signal = self._signal or signal
@@ -248,7 +263,7 @@ class Run:
         return CANCELLED
 
     async def _record(self, ending: Ending) -> None:
-        """Write how the run ended, and tell the observer."""
+        """Write how the run ended, and tell the observers."""
         ctx, turn = self._ctx, self._turn
         status = ending.status(
             at_ms=now_ms(),
@@ -272,12 +287,13 @@ class Run:
                 summary=ending.summary,
                 error=ending.error_type,
                 origin=ending.origin,
+                cause=ending.cause,
             )
         )
 
     async def _notify(self, event: Event) -> None:
-        """Tell the observer, with the address of what it is about."""
-        if self._services.observer is None:
+        """Tell the observers, with the address of what it is about."""
+        if not self._services.observers:
             return
         if isinstance(event, RoleStarted):
             self._role = event.role

@@ -6,14 +6,37 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from workflow_cas import Store
 from workflow_execute._supervisor import SupervisorFn
 from workflow_execute.journal._questions import Asker
 from workflow_execute.owners._signals import Signals
-from workflow_protocol import Event, Resolved
+from workflow_protocol import Event, Resolved, ThreadId
 
 Observer = Callable[[Event], None]
+
+
+@runtime_checkable
+class TracingObserver(Protocol):
+    """An observer that makes a trace of each run.
+
+    The engine calls it in the task that does what is told of: what it makes current there, such as
+    a span, is current for the model call or the tool that begins.
+    """
+
+    def __call__(self, event: Event) -> None:
+        """Hear an event, as any observer."""
+        ...
+
+    def traceparent(self, thread: ThreadId) -> str:
+        """Name the trace of a run whose `ThreadStarted` it has heard, in the form of W3C.
+
+        The engine keeps it in the thread's status, and gives it to the next run's `ThreadStarted`.
+        Empty where there is no trace.
+        """
+        ...
+
 
 _log = logging.getLogger("workflow_execute")
 
@@ -25,15 +48,28 @@ class RunServices:
     store: Store
     locks: Path | None
     signals: Signals
-    observer: Observer | None
+    observers: tuple[Observer, ...]
     asker: Asker | None
     supervisor: SupervisorFn | None
     supervise_every: int
 
     async def notify(self, event: Event) -> None:
-        """Tell the observer. What it raises is logged and dropped."""
-        if self.observer is not None and not isinstance(event, Resolved):
+        """Tell the observers. What one raises is logged and dropped."""
+        if isinstance(event, Resolved):
+            return
+        for observer in self.observers:
             try:
-                self.observer(event)
+                observer(event)
             except Exception:  # noqa: BLE001 - whatever it raises, the thread goes on
                 _log.exception("an observer failed at %r", event)
+
+    def traceparent(self, thread: ThreadId) -> str:
+        """The trace of a run that has begun, of the first observer that makes one."""
+        for observer in self.observers:
+            if isinstance(observer, TracingObserver):
+                try:
+                    if traceparent := observer.traceparent(thread):
+                        return traceparent
+                except Exception:  # noqa: BLE001 - whatever it raises, the thread goes on
+                    _log.exception("an observer could not name the trace of thread %s", thread)
+        return ""

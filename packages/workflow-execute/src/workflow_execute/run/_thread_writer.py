@@ -38,6 +38,8 @@ class ThreadWriter:
         self._status: Hash | None = None
         self.head: Hash | None = None
         """The last state; before the first step the start, or a branch."""
+        self.traceparent = ""
+        """Of the trace of this run, or of the one before; kept in each status."""
 
     async def begin(self, ctx: ThreadContext, name: str, parent: ThreadId | None) -> None:
         """Commit the start of a new thread, even if this is cancelled."""
@@ -69,6 +71,7 @@ class ThreadWriter:
     def continue_from(self, stored: StoredThread) -> None:
         """Take over the refs of a stored thread."""
         self.head, self._status = stored.head, stored.status_hash
+        self.traceparent = stored.status.traceparent
 
     async def commit_step(self, step: RoleStep, number: int, turn: Turn) -> CommittedStep:
         """Write a step, make it the head and close its turn: one transaction."""
@@ -120,7 +123,7 @@ class ThreadWriter:
 
     async def set_status(self, status: StatusRecord, moves: Sequence[RefMove] = ()) -> None:
         """Write how the run stands, together with other moves."""
-        stored = node("status", status)
+        stored = node("status", msgspec.structs.replace(status, traceparent=self.traceparent))
         move = self._move("status", self._status, stored.hash)
         cancelled = await commit_shielded(self._store, [stored], [move, *moves])
         self._status = stored.hash

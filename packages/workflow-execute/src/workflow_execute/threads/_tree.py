@@ -118,6 +118,7 @@ async def stopped_status(store: Store, stored: StoredThread, signal: Signal) -> 
         place=stored.status.place,
         turn_ms=unfinished_turn_ms(stored, await read_attempts(store, stored.turn)),
         died=was_interrupted(stored),
+        traceparent=stored.status.traceparent,
     )
     return node("status", record)
 
