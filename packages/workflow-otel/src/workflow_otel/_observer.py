@@ -1,0 +1,346 @@
+"""Makes spans and metrics of the events of threads."""
+
+from __future__ import annotations
+
+import re
+
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import Link, SpanKind, TracerProvider, get_current_span, get_tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from workflow_otel._contents import input_message, output_message
+from workflow_otel._conventions import (
+    AGENT,
+    CACHED_TOKENS,
+    CONVERSATION,
+    FINISH_REASONS,
+    INPUT_MESSAGES,
+    INPUT_TOKENS,
+    OPERATION,
+    OUTPUT_MESSAGES,
+    OUTPUT_TOKENS,
+    REQUEST_MODEL,
+    SCOPE,
+    SEMCONV_SCHEMA_URL,
+    TOOL,
+    TOOL_ARGUMENTS,
+    TOOL_CALL,
+    TOOL_RESULT,
+    TOOL_TYPE,
+    WORKFLOW,
+    Value,
+    attributes,
+    sendable_text,
+)
+from workflow_otel._metrics import ModelMetrics, is_known
+from workflow_otel._spans import (
+    Kind,
+    OpenSpan,
+    Place,
+    ThreadSpans,
+    current_span,
+    place_in_turn,
+    place_of_run,
+)
+from workflow_protocol import (
+    Event,
+    ModelFailed,
+    ModelReplied,
+    Retrying,
+    RoleFinished,
+    RoleStarted,
+    RoundStarted,
+    ThreadEnded,
+    ThreadId,
+    ThreadStarted,
+    ToolFinished,
+    ToolStarted,
+)
+
+_TOOL_NAME = re.compile(r"[\w.:/-]{1,128}")
+_propagator = TraceContextTextMapPropagator()
+
+
+class OtelObserver:
+    """An observer for `Engine(observer=…)` that makes a trace of each run of a thread.
+
+    `invoke_workflow {name}` holds `invoke_agent {role}`, and that `chat {model}` and
+    `execute_tool {tool}`. What a child thread does is below the tool or role that started it. What
+    a resume only reads from the record is an event of a span, and counts no tokens. Names and
+    attributes follow `SEMCONV_VERSION`; our own begin with `uwf.`.
+
+    Args:
+        contents: also tell prompts, arguments, results, questions and the words of errors.
+        tracer_provider: makes the spans; the global one if not given.
+        meter_provider: takes the metrics; the global one if not given.
+    """
+
+    def __init__(
+        self,
+        *,
+        contents: bool = False,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        self._contents = contents
+        self._tracer = get_tracer(
+            SCOPE, tracer_provider=tracer_provider, schema_url=SEMCONV_SCHEMA_URL
+        )
+        self._metrics = ModelMetrics(meter_provider)
+        self._threads: dict[str, ThreadSpans] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Hear an event."""
+        if isinstance(event, ThreadStarted):
+            self._start_run(event)
+        elif (spans := self._threads.get(event.thread)) is not None:
+            self._hear(event, spans)
+
+    def traceparent(self, thread: ThreadId) -> str:
+        """Name the trace of a run that has begun; empty where it has none."""
+        spans = self._threads.get(thread)
+        carrier: dict[str, str] = {}
+        if spans is not None:
+            _propagator.inject(carrier, spans.run.context)
+        return carrier.get("traceparent", "")
+
+    def _hear(self, event: Event, spans: ThreadSpans) -> None:
+        match event:
+            case RoleStarted():
+                self._start_role(event, spans)
+            case RoundStarted() if not event.recorded:
+                self._start_chat(event, spans)
+            case ToolStarted() if not event.recorded:
+                self._start_tool(event, spans)
+            case ModelReplied() | ModelFailed():
+                self._end_chat(event, spans)
+            case ToolFinished():
+                self._end_tool(event, spans)
+            case Retrying():
+                self._note_retry(event, spans)
+            case RoleFinished():
+                self._end_role(event, spans)
+            case ThreadEnded():
+                self._end_run(event, spans)
+            case _:
+                pass
+
+    def _start_run(self, event: ThreadStarted) -> None:
+        if (left := self._threads.pop(event.thread, None)) is not None:
+            _end_all(left, "interrupted")
+        previous = get_current_span(_propagator.extract({"traceparent": event.previous_trace}))
+        link = previous.get_span_context()
+        run = self._open(
+            f"invoke_workflow {event.workflow}",
+            "run",
+            event,
+            place_of_run(event, self._threads),
+            {
+                OPERATION: "invoke_workflow",
+                WORKFLOW: event.workflow,
+                "uwf.resumed": event.recorded,
+                "uwf.parent_thread": event.parents[-1] if event.parents else "",
+                INPUT_MESSAGES: input_message(event.prompt) if self._contents else "",
+            },
+            links=[Link(link, {"uwf.link": "previous_run"})] if link.is_valid else [],
+        )
+        self._threads[event.thread] = ThreadSpans(run)
+        run.enter()
+
+    def _start_role(self, event: RoleStarted, spans: ThreadSpans) -> None:
+        _end_turn(spans)
+        spans.role = self._open(
+            f"invoke_agent {event.role}",
+            "role",
+            event,
+            Place(spans.run, spans.run.context),
+            {
+                OPERATION: "invoke_agent",
+                AGENT: event.role,
+                "uwf.step": event.step,
+                "uwf.resumed": event.recorded,
+            },
+        )
+        spans.role.enter()
+
+    def _start_chat(self, event: RoundStarted, spans: ThreadSpans) -> None:
+        chat = self._open(
+            "chat",
+            "chat",
+            event,
+            place_in_turn(spans, event.key),
+            {OPERATION: "chat", **_address(event), "uwf.round": event.round},
+        )
+        spans.calls[_call_name(event.key)] = chat
+        chat.enter()
+
+    def _start_tool(self, event: ToolStarted, spans: ThreadSpans) -> None:
+        name = _known_tool_name(event.name)
+        place = place_in_turn(spans, event.key)
+        tool = self._open(
+            f"execute_tool {name}".rstrip(),
+            "tool",
+            event,
+            place,
+            {
+                OPERATION: "execute_tool",
+                **_address(event),
+                TOOL: name,
+                TOOL_TYPE: "function",
+                TOOL_CALL: event.call_id,
+                TOOL_ARGUMENTS: event.arguments if self._contents else "",
+            },
+        )
+        spans.calls[_call_name(event.key, event.call_id)] = tool
+        if place.parent is None or place.parent.kind != "chat":
+            tool.enter()  # else it runs in an agent's process, and several at a time are told here
+
+    def _end_chat(self, event: ModelReplied | ModelFailed, spans: ThreadSpans) -> None:
+        if event.recorded:
+            _note_recorded(event, spans, {OPERATION: "chat", **_model(event)})
+            return
+        chat = spans.calls.pop(_call_name(event.key), None)
+        if chat is None:
+            return
+        model = _model(event)
+        measured: dict[str, Value] = {OPERATION: "chat", **model}
+        if model.get(REQUEST_MODEL):
+            chat.span.update_name(f"chat {sendable_text(str(model[REQUEST_MODEL]))}")
+        if isinstance(event, ModelFailed):
+            self._metrics.count_call(event.elapsed_ms, measured, error=event.error)
+            chat.end(model, error=event.error, words=event.message if self._contents else "")
+            return
+        self._metrics.count_call(event.elapsed_ms, measured)
+        self._metrics.count_tokens(event.usage, measured)
+        chat.end({**model, **_used(event), **self._said(event)})
+
+    def _end_tool(self, event: ToolFinished, spans: ThreadSpans) -> None:
+        told: dict[str, Value] = {OPERATION: "execute_tool", TOOL: _known_tool_name(event.name)}
+        error = "" if event.ok or event.skipped else "tool_error"
+        if event.recorded:
+            _note_recorded(event, spans, {**told, "error.type": error})
+            return
+        if event.skipped:
+            current_span(spans).add_event("uwf.skipped", attributes({**told, "uwf.key": event.key}))
+            return
+        tool = spans.calls.pop(_call_name(event.key, event.call_id), None)
+        if tool is not None:
+            words = event.summary if self._contents else ""
+            tool.end({TOOL_RESULT: words}, error=error, words=words)
+
+    def _note_retry(self, event: Retrying, spans: ThreadSpans) -> None:
+        call = spans.calls.get(_call_name(event.key)) if event.key else None
+        values: dict[str, Value] = {
+            "uwf.retry.attempt": event.attempt,
+            "uwf.retry.wait_s": event.wait_s,
+            "uwf.retry.reason": event.reason if self._contents else "",
+        }
+        span = current_span(spans) if call is None else call.span
+        span.add_event("uwf.retry", attributes(values))
+
+    def _end_role(self, event: RoleFinished, spans: ThreadSpans) -> None:
+        value = output_message(event.value) if self._contents else ""
+        _end_turn(spans, values={OUTPUT_MESSAGES: value})
+
+    def _end_run(self, event: ThreadEnded, spans: ThreadSpans) -> None:
+        del self._threads[event.thread]
+        words = event.summary if self._contents else ""
+        if event.state == "suspended":
+            waits = {"uwf.cause": event.cause, "uwf.reason": words}
+            spans.innermost.span.add_event("uwf.suspended", attributes(waits))
+        error = _error_of(event)
+        _end_turn(spans, error=error, words=words)
+        spans.run.end(
+            {
+                "uwf.state": event.state,
+                "uwf.return_code": event.return_code,
+                "uwf.origin": event.origin,
+                "uwf.summary": words,
+            },
+            error=error,
+            words=words,
+        )
+
+    def _open(
+        self,
+        name: str,
+        kind: Kind,
+        event: Event,
+        place: Place,
+        values: dict[str, Value],
+        *,
+        links: list[Link] | None = None,
+    ) -> OpenSpan:
+        span = self._tracer.start_span(
+            sendable_text(name.rstrip()),
+            context=place.context,
+            kind=SpanKind.CLIENT if kind == "chat" else SpanKind.INTERNAL,
+            attributes=attributes({CONVERSATION: event.thread, **values}),
+            links=links,
+        )
+        return OpenSpan(span, kind, event.thread, event.key, place.parent, place.context)
+
+    def _said(self, event: ModelReplied) -> dict[str, Value]:
+        if not self._contents:
+            return {}
+        return {OUTPUT_MESSAGES: output_message(event.text, event.finish or "stop")}
+
+
+def _end_turn(
+    spans: ThreadSpans,
+    *,
+    values: dict[str, Value] | None = None,
+    error: str = "",
+    words: str = "",
+) -> None:
+    spans.end_calls(error)
+    if spans.role is not None:
+        spans.role.end(values, error=error, words=words)
+        spans.role = None
+        spans.run.enter()
+
+
+def _end_all(spans: ThreadSpans, error: str) -> None:
+    _end_turn(spans, error=error)
+    spans.run.end(error=error)
+
+
+def _note_recorded(event: Event, spans: ThreadSpans, values: dict[str, Value]) -> None:
+    current_span(spans).add_event("uwf.recorded", attributes({**values, "uwf.key": event.key}))
+
+
+def _error_of(event: ThreadEnded) -> str:
+    """What went wrong, as `error.type`: a class, a state or, as for a process, its exit code."""
+    if event.state == "completed":
+        return str(event.return_code) if event.return_code else ""
+    return "" if event.state == "suspended" else event.error or event.state
+
+
+def _known_tool_name(name: str) -> str:
+    """The name, if it can be one: a model may write anything there, the task included."""
+    return name if _TOOL_NAME.fullmatch(name) else ""
+
+
+def _call_name(key: str, call_id: str = "") -> str:
+    return key or f"call {call_id}"
+
+
+def _address(event: RoundStarted | ToolStarted) -> dict[str, Value]:
+    return {AGENT: event.role, "uwf.step": event.step, "uwf.key": event.key}
+
+
+def _model(event: ModelReplied | ModelFailed) -> dict[str, Value]:
+    return {REQUEST_MODEL: event.model if isinstance(event, ModelReplied) else ""}
+
+
+def _used(event: ModelReplied) -> dict[str, Value]:
+    usage = event.usage
+    if not is_known(usage):
+        return {FINISH_REASONS: [event.finish] if event.finish else None}
+    return {
+        FINISH_REASONS: [event.finish] if event.finish else None,
+        INPUT_TOKENS: usage.input_tokens,
+        OUTPUT_TOKENS: usage.output_tokens,
+        CACHED_TOKENS: usage.cached_tokens or None,
+        "uwf.cost": None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
+    }
