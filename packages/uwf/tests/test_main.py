@@ -38,8 +38,7 @@ from .entries import ENTRY
         (["--home", "", "list"], 2, "the path is empty; name a folder"),
         (["doctor", "--timeout", "nan"], 2, "'nan' is not a number of seconds above 0"),
         (["thread", "fork", "latest", "--prompt", " "], 2, "the prompt is empty"),
-        (["frobnicate"], 2, "invalid choice"),
-        ([], 2, "COMMAND"),
+        (["frobnicate"], 2, "there is no command 'frobnicate'"),
     ],
 )
 async def test_wrong_use_is_told_with_a_code(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from uwf.arguments._group import EXIT_CODES, CommandGroup
+from uwf.arguments._command_parser import CommandParser
+from uwf.arguments._group import CommandGroup, add_common_options
 from uwf.arguments._model import add_model_commands
 from uwf.arguments._run import add_run_command
 from uwf.arguments._setup import add_doctor_command, add_setup_commands
 from uwf.arguments._store import add_store_commands
 from uwf.arguments._thread import add_show_command, add_thread_commands
-from uwf.arguments._types import folder
 from uwf.arguments._workflow import add_workflow_commands
 
 
@@ -22,18 +22,24 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
 
 
-def make_parser() -> argparse.ArgumentParser:
+_EPILOG = """\
+Each command has its own help and an example: uwf run --help
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the thread waits for a person or a limit, \
+130 cancelled, 141 the reader of the output has gone. \
+`run` and `thread resume` exit with the return code of a workflow that completed."""
+
+
+def make_parser() -> CommandParser:
     """Make the parser of all commands, in the order in which help lists them."""
-    common = _common_options()
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="uwf",
         description="Run role-based agent workflows. Each step is typed and stored.",
-        epilog=EXIT_CODES,
-        parents=[common],
+        epilog=_EPILOG,
     )
+    add_common_options(parser)
     parser.add_argument("--version", action=_Version, help="print the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    add = CommandGroup(commands, common)
+    add = CommandGroup(parser)
     add_setup_commands(add)
     add_workflow_commands(add)
     add_run_command(add)
@@ -43,24 +49,6 @@ def make_parser() -> argparse.ArgumentParser:
     add_doctor_command(add)
     add_model_commands(add)
     return parser
-
-
-def _common_options() -> argparse.ArgumentParser:
-    # Their defaults are the caller's: a command's would hide what is given before it.
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--json", action="store_true", help="print JSON, one value per line")
-    common.add_argument(
-        "--traceback",
-        action="store_true",
-        help="show the whole traceback of what failed (also with UWF_TRACEBACK=1)",
-    )
-    common.add_argument(
-        "--home",
-        type=folder,
-        metavar="DIR",
-        help="the folder for the files of uwf (default: $UWF_HOME, or ~/.uwf)",
-    )
-    return common
 
 
 class _Version(argparse.Action):

@@ -12,7 +12,9 @@ THREAD_HELP = "the id, the first characters of the id, or `latest`"
 
 def add_run_command(add: CommandGroup) -> None:
     """Add `run`."""
-    sub = add("run", "_run:run", "run a workflow until it ends")
+    sub = add(
+        "run", "_run:run", "run a workflow until it ends", example="greet 'Say hello to Ada.'"
+    )
     sub.add_argument(
         "workflow", help="a registered name, or the path of an entry script or a bundle"
     )
@@ -24,7 +26,7 @@ def add_run_command(add: CommandGroup) -> None:
 
 def add_resume_command(add: CommandGroup) -> None:
     """Add `resume`."""
-    sub = add("resume", "_run:resume", "continue a thread that is not completed")
+    sub = add("resume", "_run:resume", "continue a thread that is not completed", example="latest")
     sub.add_argument("thread", nargs="?", default="latest", help=THREAD_HELP)
     sub.add_argument(
         "--fresh", action="store_true", help="start the unfinished turn again from its beginning"

@@ -14,6 +14,7 @@ def add_setup_commands(add: CommandGroup) -> None:
         "quickstart",
         "_quickstart:quickstart",
         "try everything once: set up a model and run an example",
+        example="--workspace .",
     )
     sub.add_argument(
         "--workspace",
@@ -25,7 +26,12 @@ def add_setup_commands(add: CommandGroup) -> None:
         "--yes", dest="assume_yes", action="store_true", help="download the model without asking"
     )
 
-    sub = add("setup", "_setup:setup", "choose the default model and write it to workflow.yaml")
+    sub = add(
+        "setup",
+        "_setup:setup",
+        "choose the default model and write it to workflow.yaml",
+        example="--base-url http://127.0.0.1:8000/v1 --model qwen3 --api-key-env MY_KEY",
+    )
     kind = sub.add_mutually_exclusive_group()
     kind.add_argument("--local", nargs="?", const="", metavar="MODEL", help="use an embedded model")
     kind.add_argument("--base-url", metavar="URL", help="use an OpenAI-compatible endpoint")
@@ -38,7 +44,12 @@ def add_setup_commands(add: CommandGroup) -> None:
 
 def add_doctor_command(add: CommandGroup) -> None:
     """Add `doctor`."""
-    sub = add("doctor", "_doctor:doctor", "test what the endpoint of a model supports")
+    sub = add(
+        "doctor",
+        "_doctor:doctor",
+        "test what the endpoint of a model supports",
+        example="default --write",
+    )
     sub.add_argument(
         "target",
         nargs="?",

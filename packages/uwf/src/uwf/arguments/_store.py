@@ -9,8 +9,15 @@ from uwf.arguments._types import hours
 def add_store_commands(above: CommandGroup) -> None:
     """Add `cas` and its commands."""
     add = above.group("cas", "check and clean the store: verify, gc")
-    add("verify", "_cas:verify", "read everything in the store and list what is damaged")
-    sub = add("gc", "_cas:gc", "delete the objects that no thread and no workflow uses")
+    add(
+        "verify", "_cas:verify", "read everything in the store and list what is damaged", example=""
+    )
+    sub = add(
+        "gc",
+        "_cas:gc",
+        "delete the objects that no thread and no workflow uses",
+        example="--dry-run",
+    )
     sub.add_argument(
         "--dry-run", action="store_true", help="delete nothing, only print how much it would be"
     )

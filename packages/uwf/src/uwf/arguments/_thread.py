@@ -10,7 +10,12 @@ from uwf.arguments._run import THREAD_HELP, add_new_place, add_resume_command
 
 def add_show_command(add: CommandGroup) -> None:
     """Add `show`, which is a command and one of `thread`."""
-    sub = add("show", "_show:show", "show the steps, values and cost of a thread")
+    sub = add(
+        "show",
+        "_show:show",
+        "show the steps, values and cost of a thread",
+        example="latest --turns",
+    )
     sub.add_argument("thread", nargs="?", default="latest", help=THREAD_HELP)
     sub.add_argument(
         "--turns", action="store_true", help="show each model reply and tool result too"
@@ -24,7 +29,7 @@ def add_thread_commands(above: CommandGroup) -> None:
         "work with threads: list, show, resume, answer, pause, cancel, delete, fork, replay, "
         "request",
     )
-    add("list", "_show:threads", "list the threads, newest first")
+    add("list", "_show:threads", "list the threads, newest first", example="")
     add_show_command(add)
     add_resume_command(add)
     _add_answer(add)
@@ -40,20 +45,28 @@ def add_thread_commands(above: CommandGroup) -> None:
         "run a thread again from its records, without a model, and compare",
     )
     sub = _add_for_one(
-        add, "request", "_thread:request", "print the exact bytes of a request to the model"
+        add,
+        "request",
+        "_thread:request",
+        "print the exact bytes of a request to the model",
+        example="latest 1",
     )
     sub.add_argument("number", type=int, help="the number of the request; the first is 1")
 
 
-def _add_for_one(add: CommandGroup, name: str, command: str, help: str) -> argparse.ArgumentParser:
+def _add_for_one(
+    add: CommandGroup, name: str, command: str, help: str, *, example: str = "latest"
+) -> argparse.ArgumentParser:
     """Add a command for one thread, which has to be named."""
-    sub = add(name, command, help)
+    sub = add(name, command, help, example=example)
     sub.add_argument("thread", help=THREAD_HELP)
     return sub
 
 
 def _add_answer(add: CommandGroup) -> None:
-    sub = _add_for_one(add, "answer", "_thread:answer", "answer a question of a thread")
+    sub = _add_for_one(
+        add, "answer", "_thread:answer", "answer a question of a thread", example="latest --approve"
+    )
     sub.add_argument("key", nargs="?", help="the key of the question, if there are several")
     decision = sub.add_mutually_exclusive_group(required=True)
     decision.add_argument(
@@ -70,7 +83,11 @@ def _add_answer(add: CommandGroup) -> None:
 
 def _add_fork(add: CommandGroup) -> None:
     sub = _add_for_one(
-        add, "fork", "_thread:fork", "copy the first steps of a thread into a new thread"
+        add,
+        "fork",
+        "_thread:fork",
+        "copy the first steps of a thread into a new thread",
+        example="latest --at-step 2",
     )
     sub.add_argument(
         "--at-step", type=int, metavar="N", help="copy the first N steps (default: all)"

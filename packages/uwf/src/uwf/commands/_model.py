@@ -52,7 +52,7 @@ _COLUMNS = (
     Column("size", align="right"),
     Column("licence"),
     Column("dialect"),
-    Column(),
+    Column(folds=True),
 )
 
 

@@ -99,7 +99,10 @@ async def find_thread(store: Store, prefix: str) -> ThreadId:
         return found[0]
     if found:
         raise ThreadNotFound(prefix, near=f"one of {', '.join(found[:5])}")
-    raise ThreadNotFound(prefix, near="".join(difflib.get_close_matches(prefix, known, n=1)))
+    # What was typed may be a beginning: it is compared with as much of each id.
+    starts = {each[: max(len(prefix), 1)]: each for each in known} | {"LATEST": "latest"}
+    near = difflib.get_close_matches(prefix.upper(), starts, n=1)
+    raise ThreadNotFound(prefix, near="".join(starts[each] for each in near))
 
 
 async def read_thread(store: Store, thread_id: ThreadId) -> StoredThread:
