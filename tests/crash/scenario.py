@@ -19,7 +19,7 @@ from typing import Any, TypeVar, Unpack
 from typing_extensions import TypeForm
 
 from workflow_agent_react import ReactAdapterConfig, Toolset, create_react_adapter
-from workflow_cas import GcReport, RefMove, Store, Stored, VerifyReport
+from workflow_cas import Entry, GcReport, Node, RefMove, Store, Stored, VerifyReport
 from workflow_execute import Asking, Engine, Workflow, create_workflow
 from workflow_protocol import (
     END,
@@ -206,10 +206,21 @@ class DeadlyStore(Store):
         self._inner = inner
         self._deadly = deadly
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         self._deadly.boundary()
-        await self._inner.commit(objects, moves)
+        await self._inner.commit(objects, moves, entries)
         self._deadly.boundary()
+
+    async def chain(self, last: Hash, ends: Callable[[Node], bool]) -> list[Node]:
+        return await self._inner.chain(last, ends)
+
+    async def entries(self, **wanted: Any) -> list[Entry]:
+        return await self._inner.entries(**wanted)
 
     async def get(self, hash: Hash) -> Stored:
         return await self._inner.get(hash)

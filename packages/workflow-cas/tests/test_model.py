@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from workflow_cas import (
+    Entry,
     MemoryStore,
     ObjectMissing,
     RefConflict,
@@ -28,6 +29,7 @@ from workflow_protocol import Hash
 T = TypeVar("T")
 
 NAMES = st.sampled_from(["a", "a/b", "b"])
+LABELS = st.lists(st.sampled_from(["x", "y", "z"]), max_size=3)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -42,6 +44,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.stores = self.open()
         self.stored: dict[Hash, Stored] = {}
         self.refs: dict[str, Hash] = {}
+        self.entries: dict[str, Entry] = {}
         self.believed: list[dict[str, Hash | None]] = [{}, {}]
 
     def open(self) -> list[Store]:
@@ -75,17 +78,31 @@ class StoreMachine(RuleBasedStateMachine):
         writer=st.integers(0, 1),
         put=st.lists(objects, max_size=4),
         places=st.dictionaries(NAMES, st.none() | objects, max_size=2),
+        said=st.binary(max_size=2),
+        labels=st.none() | LABELS,
     )
-    def commit(self, writer: int, put: list[Stored], places: dict[str, Stored | None]) -> None:
+    def commit(
+        self,
+        writer: int,
+        put: list[Stored],
+        places: dict[str, Stored | None],
+        said: bytes,
+        labels: list[str] | None,
+    ) -> None:
         moves = [
             RefMove(name, self.believed[writer].get(name), target.hash if target else None)
             for name, target in places.items()
+        ]
+        entries = [
+            Entry(name, said, tuple(sorted(set(labels))))
+            for name, target in places.items()
+            if labels is not None and target is not None
         ]
         after = self.stored | {stored.hash: stored for stored in put}
         needed = {ref for stored in put for ref in stored.refs} | {m.new for m in moves if m.new}
         stale = any(self.refs.get(move.name) != move.old for move in moves)
         try:
-            self.call(self.stores[writer].commit, put, moves)
+            self.call(self.stores[writer].commit, put, moves, entries)
         except RefConflict as error:
             assert stale
             assert self.refs.get(error.name) == error.found != error.expected  # noqa: PT017
@@ -102,6 +119,8 @@ class StoreMachine(RuleBasedStateMachine):
                     self.refs[move.name] = move.new
                 else:
                     self.refs.pop(move.name, None)
+                    self.entries.pop(move.name, None)
+            self.entries.update((entry.ref, entry) for entry in entries)
 
     @rule(writer=st.integers(0, 1))
     def collect(self, writer: int) -> None:
@@ -119,6 +138,39 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.call(run) == tuple(sorted(self.stored.keys() - live.keys()))
         self.stored = live
 
+    @rule(
+        writer=st.integers(0, 1),
+        labels=LABELS,
+        any_of=st.none() | LABELS,
+        first=st.none() | NAMES,
+        before=st.none() | NAMES,
+        limit=st.none() | st.integers(0, 3),
+    )
+    def search(
+        self,
+        writer: int,
+        labels: list[str],
+        any_of: list[str] | None,
+        first: str | None,
+        before: str | None,
+        limit: int | None,
+    ) -> None:
+        expected = [
+            entry
+            for name, entry in sorted(self.entries.items(), reverse=True)
+            if {*labels} <= {*entry.labels}
+            and (any_of is None or {*any_of} & {*entry.labels})
+            and (first is None or name >= first)
+            and (before is None or name < before)
+        ][:limit]
+
+        async def run() -> list[Entry]:
+            return await self.stores[writer].entries(
+                labels=labels, any_of=any_of, first=first, before=before, limit=limit
+            )
+
+        assert self.call(run) == expected
+
     @rule()
     def reopen(self) -> None:
         self.close()
@@ -130,6 +182,8 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.call(store.refs) == dict(sorted(self.refs.items()))
             report = self.call(store.verify)
             assert (report.problems, report.objects) == ((), len(self.stored))
+            assert report.entries == len(self.entries)
+            assert {e.ref: e for e in self.call(store.entries)} == self.entries
             assert self.call(store.get_many, list(self.stored)) == list(self.stored.values())
 
 

@@ -14,7 +14,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
+from workflow_cas import Entry, MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
 from workflow_execute import (
     ChildTask,
     Engine,
@@ -144,10 +144,15 @@ async def test_a_call_that_is_cut_off_counts_as_its_worst_case_once(
 class FullForTurns(MemoryStore):
     """Takes no more records of turns."""
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         if any(move.name.endswith("/turn") for move in moves):
             raise StoreFull("the disk is full")
-        await super().commit(objects, moves)
+        await super().commit(objects, moves, entries)
 
 
 async def test_a_pause_stays_a_pause_where_the_call_that_it_cuts_off_can_not_be_recorded(

@@ -197,7 +197,7 @@ async def test_rollbacks_and_registrations_at_once_lose_nothing(store: Store) ->
 
 async def test_a_name_that_never_holds_still_ends_each_change_in_a_conflict() -> None:
     class Restless(MemoryStore):
-        async def commit(self, objects: object, moves: object = ()) -> None:
+        async def commit(self, objects: object, moves: object = (), entries: object = ()) -> None:
             raise RefConflict("workflow/greet", None, None)
 
     store = MemoryStore()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 import anyio
 import anyio.lowlevel
 
+from workflow_cas._entries import Entry, check_entries, is_found
 from workflow_cas._errors import ObjectMissing, RefConflict, StoreCorrupt
 from workflow_cas._gc import reachable
-from workflow_cas._objects import RefMove, Stored, restore
+from workflow_cas._objects import Node, RefMove, Stored, restore
 from workflow_cas._store import (
     MAX_CANDIDATES,
     GcReport,
@@ -35,6 +36,7 @@ class MemoryStore(Store):
         self._objects: dict[Hash, Stored] = {}
         self._written_s: dict[Hash, float] = {}
         self._refs: dict[str, Hash] = {}
+        self._entries: dict[str, Entry] = {}
         self._watchers: set[anyio.Event] = set()
 
     async def get(self, hash: Hash) -> Stored:
@@ -45,8 +47,21 @@ class MemoryStore(Store):
         await anyio.lowlevel.checkpoint()
         return [self._get(hash) for hash in hashes]
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def chain(self, last: Hash, ends: Callable[[Node], bool]) -> list[Node]:
+        await anyio.lowlevel.checkpoint()
+        nodes = [self._get(last).as_node()]
+        while not ends(nodes[-1]) and nodes[-1].refs:
+            nodes.append(self._get(nodes[-1].refs[0]).as_node())
+        return nodes
+
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         check_moves(moves)
+        check_entries(entries, moves)
         await anyio.lowlevel.checkpoint()
         for move in moves:
             if (found := self._refs.get(move.name)) != move.old:
@@ -61,8 +76,10 @@ class MemoryStore(Store):
         for move in moves:
             if move.new is None:
                 self._refs.pop(move.name, None)
+                self._entries.pop(move.name, None)
             else:
                 self._refs[move.name] = move.new
+        self._entries.update((entry.ref, entry) for entry in entries)
         if moves:
             for watcher in self._watchers:
                 watcher.set()
@@ -74,6 +91,25 @@ class MemoryStore(Store):
     async def refs(self, prefix: str = "") -> dict[str, Hash]:
         await anyio.lowlevel.checkpoint()
         return self._refs_under(prefix)
+
+    async def entries(
+        self,
+        *,
+        labels: Sequence[str] = (),
+        any_of: Sequence[str] | None = None,
+        first: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        await anyio.lowlevel.checkpoint()
+        found = [
+            self._entries[name]
+            for name in sorted(self._entries, reverse=True)
+            if is_found(
+                self._entries[name], labels=labels, any_of=any_of, first=first, before=before
+            )
+        ]
+        return found[:limit]
 
     async def find(self, prefix: str) -> Hash:
         digits = check_prefix(prefix)
@@ -97,6 +133,7 @@ class MemoryStore(Store):
         return VerifyReport(
             objects=len(self._objects),
             refs=len(self._refs),
+            entries=len(self._entries),
             bytes=sum(len(stored.data) for stored in self._objects.values()),
             problems=tuple(problems),
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from workflow_cas._entries import Entry
 from workflow_cas._errors import AmbiguousHash, ObjectMissing
-from workflow_cas._objects import RefMove, Stored, is_hash
+from workflow_cas._objects import Node, RefMove, Stored, is_hash
 from workflow_protocol import Hash
 
 MIN_PREFIX = 4
@@ -35,6 +36,7 @@ class VerifyReport:
     objects: int
     refs: int
     bytes: int
+    entries: int = 0
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -78,8 +80,31 @@ class Store(Protocol):
         """
         ...
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
-        """Write objects and move refs: all of it, durably before this returns, or none of it.
+    async def chain(self, last: Hash, ends: Callable[[Node], bool]) -> list[Node]:
+        """Follow first refs from one node to the next, in one go: `last` first.
+
+        The last one given is the first of which `ends` is true, or the first without refs.
+        `ends` may be called in another thread.
+
+        Raises:
+            ObjectMissing: one of them is not stored.
+            StoreCorrupt: the bytes of one are no longer those that were written.
+            StoreFormat: one of them is a content.
+        """
+        ...
+
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
+        """Write all of it, durably before this returns, or none of it.
+
+        Args:
+            objects: what is stored.
+            moves: where refs go. The entry of a ref that is deleted goes with it.
+            entries: what is found of refs that `moves` has, instead of what was.
 
         Objects that are stored already are fine; they count as written now. A cancelled commit
         is written as a whole or not at all, as is one whose process dies.
@@ -87,7 +112,8 @@ class Store(Protocol):
         Raises:
             RefConflict: a ref is not at its `old`.
             ObjectMissing: an object or a move refers to one that is neither stored nor in here.
-            ValueError: a ref has an empty name or is moved twice.
+            ValueError: a ref has an empty name or is moved twice, or an entry has no move of its
+                ref.
             StoreBusy: another process kept the store locked.
             StoreFull: there is no room.
             StoreReadOnly: the store can't be written.
@@ -100,6 +126,28 @@ class Store(Protocol):
 
     async def refs(self, prefix: str = "") -> dict[str, Hash]:
         """Return the refs whose names begin with `prefix`, sorted by name."""
+        ...
+
+    async def entries(
+        self,
+        *,
+        labels: Sequence[str] = (),
+        any_of: Sequence[str] | None = None,
+        first: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """Return entries, sorted by their refs from the last to the first.
+
+        It takes time in proportion to what has the rarest of `labels`, at most.
+
+        Args:
+            labels: all of them have to be on an entry.
+            any_of: one of these has to be on it, too.
+            first: give none whose ref comes before this name.
+            before: give only those whose refs come before this name.
+            limit: give no more than these, the last ones.
+        """
         ...
 
     async def find(self, prefix: str) -> Hash:

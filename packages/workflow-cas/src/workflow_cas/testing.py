@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
 from workflow_cas import (
     AmbiguousHash,
+    Entry,
     ObjectMissing,
     RefConflict,
     RefMove,
     Store,
     StoreError,
+    StoreFormat,
     content,
     node,
 )
@@ -155,6 +157,112 @@ class StoreConformance:
         for prefix in ("", "thread", "thread/", "thread/1", "t%", "thread/_", "thread/\U0010ffff"):
             expected = sorted(name for name in names if name.startswith(prefix))
             assert list(await store.refs(prefix)) == expected
+
+    async def test_a_chain_is_followed_to_its_end_or_to_where_it_is_told(
+        self, store: Store
+    ) -> None:
+        side = content("beside")
+        nodes = [node("first", 0)]
+        for number in range(1, 30):
+            nodes.append(node("link", number, [nodes[-1].hash, side.hash]))
+        await store.commit([side, *nodes])
+        newest_first = [each.as_node() for each in reversed(nodes)]
+
+        assert await store.chain(nodes[-1].hash, lambda _: False) == newest_first
+        assert await store.chain(nodes[-1].hash, lambda _: True) == newest_first[:1]
+        fifth = await store.chain(nodes[-1].hash, lambda node: node.refs[0] == nodes[20].hash)
+        assert fifth == newest_first[:9]
+        assert await store.chain(nodes[0].hash, lambda _: False) == newest_first[-1:]
+
+    async def test_a_chain_with_something_else_in_it_is_refused(self, store: Store) -> None:
+        text, lost = content("text"), node("lost", 0)
+        link, above_lost = node("link", 1, [text.hash]), node("link", 2, [lost.hash])
+        await store.commit([text, link, lost, above_lost])
+        await raised(StoreFormat, store.chain(link.hash, lambda _: False))
+        assert len(await store.chain(link.hash, lambda _: True)) == 1
+        missing = await raised(ObjectMissing, store.chain(_NOWHERE, lambda _: True))
+        assert missing.hash == _NOWHERE
+
+    async def test_an_entry_is_written_with_its_ref_changed_and_gone_with_it(
+        self, store: Store
+    ) -> None:
+        one, two = content("1"), content("2")
+        first = Entry("a", b"first", ("x", "y"))
+        await store.commit([one, two], [RefMove("a", None, one.hash)], [first])
+        assert await store.entries() == [first]
+        second = Entry("a", b"\x00second", ("y", "z"))
+        await store.commit([], [RefMove("a", one.hash, one.hash)], [second])
+        assert await store.entries() == await store.entries(labels=["z"]) == [second]
+        assert await store.entries(labels=["x"]) == []
+        await store.commit([], [RefMove("a", one.hash, two.hash)])
+        assert await store.entries(labels=["y"]) == [second]
+        assert (await store.verify()).entries == 1
+        await store.commit([], [RefMove("a", two.hash, None)])
+        assert await store.entries() == await store.entries(labels=["y"]) == []
+        await store.commit([], [RefMove("a", None, one.hash)])
+        assert await store.entries() == []
+        assert (await store.verify()).ok
+
+    async def test_an_entry_is_not_written_where_its_ref_is_elsewhere(self, store: Store) -> None:
+        one, two = content("1"), content("2")
+        entry = Entry("a", b"first", ("x",))
+        await store.commit([one, two], [RefMove("a", None, one.hash)], [entry])
+        for old, new in ((two.hash, two.hash), (None, two.hash)):
+            commit = store.commit([], [RefMove("a", old, new)], [Entry("a", b"other")])
+            await raised(RefConflict, commit)
+        assert await store.entries() == [entry]
+
+    async def test_entries_that_make_no_sense_are_refused(self, store: Store) -> None:
+        one = content("1")
+        await store.commit([one], [RefMove("a", None, one.hash)])
+        same, gone = RefMove("a", one.hash, one.hash), RefMove("a", one.hash, None)
+        for moves, entries in (
+            ([], [Entry("a", b"")]),
+            ([gone], [Entry("a", b"")]),
+            ([same], [Entry("b", b"")]),
+            ([same], [Entry("a", b""), Entry("a", b"")]),
+            ([same], [Entry("a", b"", ("",))]),
+            ([same], [Entry("a", b"", ("two\nlines",))]),
+            ([same], [Entry("a", b"", ("lone \ud800",))]),
+        ):
+            await raised(ValueError, store.commit([], moves, entries))
+        assert await store.entries() == []
+
+    async def test_entries_are_found_by_labels_and_range_from_the_last(self, store: Store) -> None:
+        one = content("1")
+        entries = {
+            f"t/{number:02}/head": Entry(
+                f"t/{number:02}/head",
+                str(number).encode(),
+                tuple(f"by{divisor}" for divisor in (1, 2, 3, 7) if number % divisor == 0),
+            )
+            for number in range(50)
+        }
+        await store.commit(
+            [one], [RefMove(name, None, one.hash) for name in entries], [*entries.values()]
+        )
+
+        def expected(*divisors: int, low: int = 0, high: int = 50) -> list[int]:
+            return [n for n in range(low, high) if all(n % each == 0 for each in divisors)][::-1]
+
+        async def found(**wanted: Any) -> list[int]:
+            return [int(entry.data) for entry in await store.entries(**wanted)]
+
+        assert await found() == expected(1)
+        assert await found(limit=3) == [49, 48, 47]
+        assert await found(limit=0) == []
+        assert await found(labels=["by2"]) == expected(2)
+        for labels in (["by1", "by2", "by3"], ["by3", "by2", "by1"], ["by2", "by3", "by3"]):
+            assert await found(labels=labels) == expected(6)
+        assert await found(labels=["by2", "nothing"]) == await found(labels=["BY2"]) == []
+        assert await found(labels=["by2", "by3"], before="t/24/head", limit=2) == [18, 12]
+        assert await found(labels=["by7"], first="t/14/head") == expected(7, low=14)
+        assert await found(first="t/10", before="t/12") == [11, 10]
+        assert await found(any_of=["by7", "by3"]) == sorted({*expected(7), *expected(3)})[::-1]
+        assert await found(any_of=["by7", "by3"], labels=["by2"], limit=4) == [48, 42, 36, 30]
+        assert await found(any_of=[]) == []
+        whole = await store.entries(labels=["by2", "by3"], limit=1)
+        assert set(whole[0].labels) == {"by1", "by2", "by3"}
 
     async def test_a_short_hash_is_completed_if_it_is_unique(self, store: Store) -> None:
         by_start: dict[str, list[Hash]] = {}

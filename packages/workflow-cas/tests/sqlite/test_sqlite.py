@@ -186,7 +186,7 @@ async def test_another_format_is_refused(tmp_path: Path, found: str, advice: str
         pass
     edit(path, f"UPDATE meta SET value = '{found}' WHERE key = 'format'")
     for read_only in (False, True):
-        with pytest.raises(StoreFormat, match=rf"format {found} .* reads 2; .*{advice}"):
+        with pytest.raises(StoreFormat, match=rf"format {found} .* reads 3; .*{advice}"):
             async with open_store(path, read_only=read_only):
                 pass
 

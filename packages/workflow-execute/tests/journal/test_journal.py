@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
+from workflow_cas import Entry, MemoryStore, RefMove, SqliteStore, Stored, StoreFull, open_store
 from workflow_execute import (
     AlreadyAnswered,
     Asking,
@@ -289,11 +289,16 @@ class Failing(MemoryStore):
     refused = b""
     """What it has no room for, where this isn't empty."""
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         full = self.refused and any(self.refused in each.data for each in objects)
         if self.fail or full:
             raise StoreFull("no room")
-        await super().commit(objects, moves)
+        await super().commit(objects, moves, entries)
 
 
 class Counting(MemoryStore):
@@ -303,9 +308,14 @@ class Counting(MemoryStore):
         super().__init__()
         self.commits = 0
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         self.commits += 1
-        await super().commit(objects, moves)
+        await super().commit(objects, moves, entries)
 
 
 async def test_results_that_come_together_are_one_commit() -> None:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from filelock import FileLock
 
-from workflow_cas import MemoryStore, RefMove, SqliteStore, Stored, node, open_store
+from workflow_cas import Entry, MemoryStore, RefMove, SqliteStore, Stored, node, open_store
 from workflow_execute import (
     Engine,
     StoredThread,
@@ -135,13 +135,18 @@ class Insistent(MemoryStore):
 
     sent_again = 0
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         for move in moves:
             if move.name.startswith("signal/") and move.new is None and self.sent_again < 3:
                 self.sent_again += 1
                 again = node("signal", {"signal": "cancel", "at_ms": self.sent_again})
                 await super().commit([again], [RefMove(move.name, move.old, again.hash)])
-        await super().commit(objects, moves)
+        await super().commit(objects, moves, entries)
 
 
 async def test_a_signal_that_is_sent_again_while_it_is_followed_hurts_nothing(
@@ -162,13 +167,18 @@ async def test_a_signal_that_is_sent_again_while_it_is_followed_hurts_nothing(
 class Ending(MemoryStore):
     """A store in which a thread's owner ends it as wanted just before the signal is there."""
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         for move in moves:
             if move.name.startswith("signal/") and move.new is not None:
                 name = f"thread/{move.name.removeprefix('signal/')}/status"
                 own = node("status", {"state": "suspended", "cause": "paused", "at_ms": 1})
                 await super().commit([own], [RefMove(name, await self.ref(name), own.hash)])
-        await super().commit(objects, moves)
+        await super().commit(objects, moves, entries)
 
 
 async def test_a_signal_to_a_thread_that_has_just_ended_is_not_left_over(tmp_path: Path) -> None:
@@ -189,14 +199,19 @@ class Overtaken(MemoryStore):
 
     overtaken = False
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         for move in moves:
             is_end = move.name.endswith("/status") and move.old is not None
             if is_end and b'"cancelled"' in objects[-1].data and not self.overtaken:
                 self.overtaken = True
                 own = node("status", {"state": "failed", "at_ms": 1, "summary": "its own end"})
                 await super().commit([own], [RefMove(move.name, move.old, own.hash)])
-        await super().commit(objects, moves)
+        await super().commit(objects, moves, entries)
 
 
 async def test_a_thread_that_ends_while_it_is_cancelled_is_cancelled_all_the_same() -> None:

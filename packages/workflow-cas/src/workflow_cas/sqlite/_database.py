@@ -10,33 +10,22 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from workflow_cas._errors import StoreError, StoreFormat, StoreReadOnly
+from workflow_cas._errors import StoreError, StoreReadOnly
 from workflow_cas.sqlite._length import check_length, needs_check
-from workflow_cas.sqlite._rows import fetch
+from workflow_cas.sqlite._schema import (
+    FORMAT,
+    MIGRATES_FROM,
+    check_format,
+    create_all_tables,
+    found_format,
+    table_names,
+    transaction,
+    unreadable_format,
+)
 from workflow_cas.sqlite._sqlite_errors import out_of_descriptors, primary_code, typed_errors
 
 Durability = Literal["full", "normal"]
 
-FORMAT = 2
-_APPLICATION_ID = 0x75776673  # "uwfs": lets `file` and other programs tell what this is
-
-# A hash is 32 bytes and kept once, in `name`, which is in the order of hashes; `object` is in the
-# order of writing, so that its pages are full. With small rows `WITHOUT ROWID` saves an index;
-# with data in them it took 4.6 kB for a 1 kB object. `size` is that of the object; where `data` is
-# shorter it is deflated, as in SQLite's own sqlar archives: `sqlar_uncompress(data, size)` of the
-# sqlite3 command shows it.
-_TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE object (
-    id INTEGER PRIMARY KEY,
-    kind INTEGER NOT NULL,
-    written_ms INTEGER NOT NULL,
-    size INTEGER NOT NULL,
-    data BLOB NOT NULL
-);
-CREATE TABLE name (hash BLOB PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE ref (name TEXT PRIMARY KEY, hash BLOB NOT NULL) WITHOUT ROWID;
-"""
 _PAGE_BYTES = 8192
 """SQLite doesn't split a row over two pages if it fits into one: with pages of 4 kB, rows of 1 to
 4 kB, which most are, took up to twice their size."""
@@ -51,11 +40,18 @@ class Connections:
     """
 
     def __init__(
-        self, path: Path, *, durability: Durability, read_only: bool, busy_timeout_s: float
+        self,
+        path: Path,
+        *,
+        durability: Durability,
+        read_only: bool,
+        busy_timeout_s: float,
+        format: int = FORMAT,
     ) -> None:
         self.path = path.resolve()  # SQLite puts its other files beside the real one
         self.read_only = read_only
         self._durability = durability
+        self._format = format
         self._busy_timeout_s = busy_timeout_s
         self._writer: sqlite3.Connection | None = None
         self._readers: list[sqlite3.Connection] = []
@@ -64,15 +60,14 @@ class Connections:
     def open(self) -> None:
         """Make sure that the file is a store of ours, making it if it may be made."""
         with typed_errors(self.path):
-            self._check_length()
+            _check_length(self.path, self._busy_timeout_s)
             if not self.read_only:
                 _prepare(self.path, busy_timeout_s=self._busy_timeout_s)
                 self._writer = self._connect(write=True)
-            elif not self.path.exists():
-                raise StoreError("there is no such file; check the path", path=self.path)
             else:
+                _check_exists(self.path)
                 with closing(self._connect(write=False)) as connection:
-                    _check_format(connection, self.path)
+                    check_format(connection, self.path, self._format)
 
     def close(self) -> None:
         """Close what is not in use; what is in use is closed when it is given back."""
@@ -135,18 +130,6 @@ class Connections:
         if write and self.read_only:
             raise StoreReadOnly("it was opened with read_only=True", path=self.path)
 
-    def _check_length(self) -> None:
-        """Refuse a file whose end is missing, before anything writes to it.
-
-        Raises:
-            StoreCorrupt: it is.
-        """
-        if needs_check(self.path, _PAGE_BYTES):
-            connection = _connect_read_only(self.path, self._busy_timeout_s)
-            with closing(connection), transaction(connection, write=False):
-                _table_names(connection)  # the transaction begins only now
-                check_length(connection, self.path)
-
     def _connect(self, *, write: bool) -> sqlite3.Connection:
         if self.read_only:
             return _connect_read_only(self.path, self._busy_timeout_s)
@@ -163,17 +146,43 @@ class Connections:
         )
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Generator[None]:
-    """Commit what is done inside, or none of it. One that writes takes the lock at once."""
-    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-    try:
-        yield
-        if write:
-            connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:  # SQLite ends it by itself after some errors
-            connection.execute("ROLLBACK")
+def read_format(path: Path, busy_timeout_s: float) -> int:
+    """The format of a store that this version reads or can carry over.
+
+    Raises:
+        StoreFormat: it has another, or another program made it.
+        StoreCorrupt: it is no database, or its end is missing.
+        StoreError: there is no such file.
+    """
+    with typed_errors(path):
+        _check_exists(path)
+        _check_length(path, busy_timeout_s)
+        with closing(_connect_read_only(path, busy_timeout_s)) as connection:
+            found = found_format(connection, path)
+    if found not in {FORMAT, *MIGRATES_FROM}:
+        raise unreadable_format(found, path)
+    assert found is not None
+    return found
+
+
+def connect_alone(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Open a connection that keeps all others out, of this and of other processes.
+
+    Raises:
+        StoreBusy: there are others.
+        StoreReadOnly: the file can't be written.
+    """
+    _check_writable(path)
+    with typed_errors(path):
+        pragmas = ("locking_mode=EXCLUSIVE", "synchronous=FULL", "fullfsync=ON")
+        connection = _connect(path, "mode=rw", busy_timeout_s, *pragmas)
+        try:
+            with transaction(connection):
+                pass  # a file without a log is locked by this
+        except BaseException:
+            connection.close()
+            raise
+    return connection
 
 
 def _connect(path: Path, mode: str, busy_timeout_s: float, *pragmas: str) -> sqlite3.Connection:
@@ -188,7 +197,7 @@ def _connect(path: Path, mode: str, busy_timeout_s: float, *pragmas: str) -> sql
     try:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
-        _table_names(connection)  # SQLite reads the file only now
+        table_names(connection)  # SQLite reads the file only now
     except BaseException:
         connection.close()
         raise
@@ -216,35 +225,38 @@ def _connect_read_only(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 def _prepare(path: Path, *, busy_timeout_s: float) -> None:
     """Create the file, its directory and its tables, as far as they don't exist yet."""
     _create_file(path)
+    _check_writable(path)
+    pages = f"page_size={_PAGE_BYTES}"  # counts while the file is empty
+    with closing(_connect(path, "mode=rw", busy_timeout_s, pages)) as connection:
+        if not table_names(connection):
+            create_all_tables(connection)
+        check_format(connection, path, FORMAT)
+        _use_wal(connection, time.monotonic() + busy_timeout_s)
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        raise StoreError("there is no such file; check the path", path=path)
+
+
+def _check_writable(path: Path) -> None:
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StoreReadOnly(
             "it can't be written; mend its permissions or open it with read_only=True", path=path
         )
-    pages = f"page_size={_PAGE_BYTES}"  # counts while the file is empty
-    with closing(_connect(path, "mode=rw", busy_timeout_s, pages)) as connection:
-        if not _table_names(connection):
-            _create_tables(connection)
-        _check_format(connection, path)
-        _use_wal(connection, time.monotonic() + busy_timeout_s)
 
 
-def _check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what another program or a newer version wrote.
+def _check_length(path: Path, busy_timeout_s: float) -> None:
+    """Refuse a file whose end is missing, before anything writes to it.
 
     Raises:
-        StoreFormat: says which of them.
+        StoreCorrupt: it is.
     """
-    if not {"meta", "object", "name", "ref"} <= _table_names(connection):
-        raise StoreFormat("this database was made by another program", path=path)
-    query = "SELECT value FROM meta WHERE key = 'format'"
-    found = [value for (value,) in fetch(connection, list[tuple[str]], query)]
-    if found != [str(FORMAT)]:
-        older = all(value.isdecimal() and int(value) < FORMAT for value in found)
-        raise StoreFormat(
-            f"it has format {', '.join(found)} and this version reads {FORMAT}; "
-            + ("open it with the version that wrote it" if older else "upgrade the packages"),
-            path=path,
-        )
+    if needs_check(path, _PAGE_BYTES):
+        connection = _connect_read_only(path, busy_timeout_s)
+        with closing(connection), transaction(connection, write=False):
+            table_names(connection)  # the transaction begins only now
+            check_length(connection, path)
 
 
 def _create_file(path: Path) -> None:
@@ -257,20 +269,6 @@ def _create_file(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         return
-
-
-def _table_names(connection: sqlite3.Connection) -> set[str]:
-    query = "SELECT name FROM sqlite_schema WHERE type = 'table'"
-    return {name for (name,) in fetch(connection, list[tuple[str]], query)}
-
-
-def _create_tables(connection: sqlite3.Connection) -> None:
-    with transaction(connection):
-        if not _table_names(connection):  # another process may have been first
-            for statement in _TABLES.split(";")[:-1]:
-                connection.execute(statement)
-            connection.execute("INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
-            connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
 
 
 def _use_wal(connection: sqlite3.Connection, deadline_s: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -81,13 +81,15 @@ def collect(
     )
 
 
-def verify(connection: sqlite3.Connection, checkpoint: Callable[[], None]) -> VerifyReport:
-    """Check pages, objects, links and refs. The caller holds a read transaction.
+def verify(
+    connection: sqlite3.Connection, checkpoint: Callable[[], None], *, has_entries: bool = True
+) -> VerifyReport:
+    """Check pages, objects, links, refs and entries. The caller holds a transaction.
 
     Damage hides what it hits and nothing else: where a range of objects can't be read, each is
     tried alone, and the names tell which ones are lost.
     """
-    return _Verification(connection).run(checkpoint)
+    return _Verification(connection).run(checkpoint, has_entries=has_entries)
 
 
 class _Verification:
@@ -99,7 +101,7 @@ class _Verification:
         self.links: list[tuple[str, Hash]] = []
         self.bytes = 0
 
-    def run(self, checkpoint: Callable[[], None]) -> VerifyReport:
+    def run(self, checkpoint: Callable[[], None], *, has_entries: bool) -> VerifyReport:
         for (message,) in self.rows("the file", "PRAGMA integrity_check(1000)"):
             if message != "ok":
                 self.add("damaged", "the file", message)
@@ -121,8 +123,13 @@ class _Verification:
             target = hash.hex() if isinstance(hash, bytes) else repr(hash)
             self.links.append((f"ref {name}", Hash(target)))
         self.check_links()
+        entries = self.check_entries(refs.keys()) if has_entries else 0
         return VerifyReport(
-            objects=len(self.names), refs=len(refs), bytes=self.bytes, problems=tuple(self.problems)
+            objects=len(self.names),
+            refs=len(refs),
+            bytes=self.bytes,
+            entries=entries,
+            problems=tuple(self.problems),
         )
 
     def add(self, kind: ProblemKind, place: str, message: str) -> None:
@@ -170,6 +177,26 @@ class _Verification:
             self.intact.add(name)
             self.bytes += len(stored.data)
             self.links += [(name, ref) for ref in stored.refs]
+
+    def check_entries(self, refs: Collection[str]) -> int:
+        """Compare entries with the refs that they are of, and with their labels."""
+        entries: dict[str, set[str]] = {}
+        for ref, labels in self.rows("the entries", "SELECT ref, labels FROM entry ORDER BY ref"):
+            entries[ref] = set(str(labels).split("\n")) - {""}
+            if ref not in refs:
+                self.add("dangling", f"entry {ref}", "there is no ref of this name")
+        found: dict[str, set[str]] = {}
+        for label, ref in self.rows("the labels", "SELECT label, ref FROM label ORDER BY label"):
+            found.setdefault(ref, set()).add(label)
+        for ref in sorted(entries.keys() | found.keys()):
+            if (has := entries.get(ref, set())) != (is_under := found.get(ref, set())):
+                self.add(
+                    "damaged",
+                    f"entry {ref}",
+                    f"it has the labels {sorted(has, key=str)} and is found under "
+                    f"{sorted(is_under, key=str)}",
+                )
+        return len(entries)
 
     def check_links(self) -> None:
         known = set(self.names.values())

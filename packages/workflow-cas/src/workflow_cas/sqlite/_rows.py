@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Literal, TypeVar
 
 import msgspec
 
-from workflow_cas._errors import ObjectMissing, RefConflict, StoreCorrupt, StoreError
-from workflow_cas._objects import Kind, RefMove, Stored, is_hash, restore
-from workflow_cas._store import MAX_CANDIDATES, missing_in_commit, needed_hashes
+from workflow_cas._errors import ObjectMissing, StoreCorrupt
+from workflow_cas._objects import Kind, Node, Stored, is_hash, restore
+from workflow_cas._store import MAX_CANDIDATES
 from workflow_protocol import Hash
 
 T = TypeVar("T")
@@ -51,47 +50,14 @@ def fetch(
     return msgspec.convert(connection.execute(query, parameters).fetchall(), rows)
 
 
-def apply(
-    connection: sqlite3.Connection,
-    objects: Sequence[Stored],
-    packed: Sequence[bytes],
-    moves: Sequence[RefMove],
-) -> StoreError | None:
-    """Check all of a commit, then write it. If it is refused, nothing of it was written.
-
-    Args:
-        packed: what `pack` makes of each object's bytes.
-    """
-    for move in moves:
-        if (found := read_ref(connection, move.name)) != move.old:
-            return RefConflict(move.name, move.old, found)
-    # What a ref points to is stored: most commits need no other look.
-    for hash in needed_hashes(objects, moves).difference(move.old for move in moves):
-        if _id(connection, bytes.fromhex(hash)) is None:
-            return missing_in_commit(hash)
-    now_ms = time.time_ns() // 1_000_000
-    for stored, data in zip(objects, packed, strict=True):
-        _put(connection, stored, data, now_ms)
-    for move in moves:
-        if move.new is None:
-            connection.execute("DELETE FROM ref WHERE name = ?", (move.name,))
-        elif move.new != move.old:
-            connection.execute(
-                "INSERT INTO ref (name, hash) VALUES (?, ?) "
-                "ON CONFLICT (name) DO UPDATE SET hash = excluded.hash",
-                (move.name, bytes.fromhex(move.new)),
-            )
-    return None
-
-
-def _id(connection: sqlite3.Connection, hash: bytes) -> int | None:
+def object_id(connection: sqlite3.Connection, hash: bytes) -> int | None:
     rows = fetch(connection, list[tuple[int]], "SELECT id FROM name WHERE hash = ?", hash)
     return rows[0][0] if rows else None
 
 
-def _put(connection: sqlite3.Connection, stored: Stored, packed: bytes, now_ms: int) -> None:
+def put_object(connection: sqlite3.Connection, stored: Stored, packed: bytes, now_ms: int) -> None:
     hash = bytes.fromhex(stored.hash)
-    id = _id(connection, hash)
+    id = object_id(connection, hash)
     values = (id, KINDS.index(stored.kind), now_ms, len(stored.data), packed)
     put = connection.execute(_PUT, values)
     if id is None:
@@ -128,6 +94,16 @@ def read_object(connection: sqlite3.Connection, hash: Hash) -> Stored:
     if (stored := unpack(hash, KINDS[kind], size, data)) is None:
         raise StoreCorrupt(f"object {hash} is damaged", hash=hash)
     return stored
+
+
+def read_chain(
+    connection: sqlite3.Connection, last: Hash, ends: Callable[[Node], bool]
+) -> list[Node]:
+    """See `Store.chain`."""
+    nodes = [read_object(connection, last).as_node()]
+    while not ends(nodes[-1]) and nodes[-1].refs:
+        nodes.append(read_object(connection, nodes[-1].refs[0]).as_node())
+    return nodes
 
 
 def read_ref(connection: sqlite3.Connection, name: str) -> Hash | None:

@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeVar
 import anyio
 from anyio import from_thread, to_thread
 
-from workflow_cas._objects import RefMove, Stored
+from workflow_cas._entries import Entry, check_entries
+from workflow_cas._objects import Node, RefMove, Stored
 from workflow_cas._store import (
     GcReport,
     Store,
@@ -22,8 +23,16 @@ from workflow_cas._store import (
     single_match,
 )
 from workflow_cas.sqlite._database import Connections, Durability
+from workflow_cas.sqlite._entry_rows import find_entries
 from workflow_cas.sqlite._inspect import check_pages, collect, verify
-from workflow_cas.sqlite._rows import data_version, find, read_object, read_ref, read_refs
+from workflow_cas.sqlite._rows import (
+    data_version,
+    find,
+    read_chain,
+    read_object,
+    read_ref,
+    read_refs,
+)
 from workflow_cas.sqlite._sqlite_errors import typed_errors
 from workflow_cas.sqlite._writer import Writer
 from workflow_protocol import Hash
@@ -103,15 +112,39 @@ class SqliteStore(Store):
 
         return await self._read(read)
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
+    async def chain(self, last: Hash, ends: Callable[[Node], bool]) -> list[Node]:
+        return await self._read(lambda connection: read_chain(connection, last, ends))
+
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         check_moves(moves)
-        await self._writer.commit(objects, moves)
+        check_entries(entries, moves)
+        await self._writer.commit(objects, moves, entries)
 
     async def ref(self, name: str) -> Hash | None:
         return await self._read(lambda connection: read_ref(connection, name))
 
     async def refs(self, prefix: str = "") -> dict[str, Hash]:
         return await self._read(lambda connection: read_refs(connection, prefix))
+
+    async def entries(
+        self,
+        *,
+        labels: Sequence[str] = (),
+        any_of: Sequence[str] | None = None,
+        first: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        return await self._read(
+            lambda connection: find_entries(
+                connection, labels=labels, any_of=any_of, first=first, before=before, limit=limit
+            )
+        )
 
     async def find(self, prefix: str) -> Hash:
         digits = check_prefix(prefix)

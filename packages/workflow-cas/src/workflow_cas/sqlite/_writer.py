@@ -12,10 +12,12 @@ from typing import Any
 import anyio
 from anyio import lowlevel, to_thread
 
+from workflow_cas._entries import Entry
 from workflow_cas._errors import StoreError, StoreFull
 from workflow_cas._objects import RefMove, Stored
+from workflow_cas.sqlite._apply import apply
 from workflow_cas.sqlite._database import Connections
-from workflow_cas.sqlite._rows import apply, pack
+from workflow_cas.sqlite._rows import pack
 
 
 @dataclass(slots=True, eq=False)
@@ -24,6 +26,7 @@ class _Commit:
 
     objects: Sequence[Stored]
     moves: Sequence[RefMove]
+    entries: Sequence[Entry]
     done: anyio.Event = field(default_factory=anyio.Event)
     error: StoreError | None = None
 
@@ -61,12 +64,14 @@ class Writer:
         self.transaction_lock = threading.Lock()
         """Held during a transaction; a thread that holds it writes alone in this process."""
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove]) -> None:
+    async def commit(
+        self, objects: Sequence[Stored], moves: Sequence[RefMove], entries: Sequence[Entry]
+    ) -> None:
         """See `Store.commit`."""
         self._connections.check_usable(write=True)
         if self._closing:
             raise StoreError("it is being closed; use it inside its `async with`")
-        mine = _Commit(objects, moves)
+        mine = _Commit(objects, moves, entries)
         self._waiting.append(mine)
         try:
             await lowlevel.checkpoint()  # who is about to commit too comes along
@@ -121,7 +126,9 @@ class Writer:
             packed = [[pack(stored.data) for stored in commit.objects] for commit in batch]
             with self._connections.writer() as connection:  # from here on, others wait
                 for commit, data in zip(batch, packed, strict=True):
-                    commit.error = apply(connection, commit.objects, data, commit.moves)
+                    commit.error = apply(
+                        connection, commit.objects, data, commit.moves, commit.entries
+                    )
             return
         except StoreError as raised:
             error = raised
