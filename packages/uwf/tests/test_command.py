@@ -21,7 +21,7 @@ async def test_setup_bundle_add_run_show(uwf: Cli, entry: Path) -> None:
 
         added = await run("add", "say-hello", path)
         assert (added.code, added.out) == (0, "say-hello\n")
-        assert (await run("list")).out.startswith("say-hello\t")
+        assert (await run("workflow", "list")).out.startswith("say-hello\t")
 
         ran = await run("run", "say-hello", "Greet Ada.")
         assert (ran.code, ran.out) == (0, '"Salut"\n')
@@ -49,7 +49,7 @@ async def test_every_command_speaks_json(uwf: Cli, entry: Path) -> None:
         assert (uwf.folder / bundle["path"]).name == f"{bundle['hash']}.zip"
         added = (await uwf("add", "say-hello", "hello.py", "--json")).lines
         assert added == [{"name": "say-hello", "hash": bundle["hash"]}]
-        (listed,) = (await uwf("list", "--json")).lines
+        (listed,) = (await uwf("workflow", "list", "--json")).lines
         assert (listed["name"], listed["roles"]) == ("say-hello", ["greeter"])
 
         events = (await uwf("run", "say-hello", "Greet.", "--json")).lines

@@ -35,7 +35,7 @@ from .entries import ENTRY
         (["model", "pull", "no-such-model"], 1, "no-such-model"),
         (["add", "Bad Name", "hello.py"], 1, "Bad Name"),
         (["run", "a" * 300, "x"], 1, "can't name a workflow"),
-        (["--home", "", "list"], 2, "the path is empty; name a folder"),
+        (["--home", "", "workflow", "list"], 2, "the path is empty; name a folder"),
         (["doctor", "--timeout", "nan"], 2, "'nan' is not a number of seconds above 0"),
         (["thread", "fork", "latest", "--prompt", " "], 2, "the prompt is empty"),
         (["frobnicate"], 2, "there is no command 'frobnicate'"),
@@ -106,7 +106,7 @@ async def test_what_is_no_file_is_refused_at_once(uwf: Cli, entry: Path, kind: s
 
 
 async def test_looking_creates_nothing(uwf: Cli) -> None:
-    for words in (["list"], ["thread", "list"], ["show"], ["cas", "verify"]):
+    for words in (["workflow", "list"], ["thread", "list"], ["show"], ["cas", "verify"]):
         await uwf(*words)
     assert not await anyio.Path(uwf.home).exists()
 
@@ -146,7 +146,7 @@ async def test_streams_that_are_closed_stop_nothing(uwf: Cli, entry: Path) -> No
         for closed in (">&- 2>&-", "<&- 2>&-"):
             done = await uwf.shell(f"$UWF run hello.py x {closed}")
             assert (done.code, done.err) == (0, "")
-    for words in ("--version", "--help", "list"):
+    for words in ("--version", "--help", "workflow list"):
         done = await uwf.shell(f"$UWF {words} | true")
         assert "Traceback" not in done.err
 

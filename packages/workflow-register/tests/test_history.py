@@ -16,6 +16,7 @@ from workflow_register import (
     UnknownVersion,
     UnknownWorkflow,
     WorkflowRecord,
+    find_version,
     history,
     list_workflows,
     lookup,
@@ -80,6 +81,7 @@ async def test_a_second_rollback_takes_the_first_one_back(store: Store) -> None:
 
 async def test_a_version_is_named_by_its_number_or_the_beginning_of_its_hash(store: Store) -> None:
     await add(store, "a", "b", "c")
+    assert (await find_version(store, "greet", "1")).bundle == bundle("a").hash
     await rollback(store, "greet", "1")
     assert await read_registered(store, "greet") == bundle("a")
     await rollback(store, "greet", bundle("b").hash[:12].upper())

@@ -16,13 +16,13 @@ from ..entries import ONE
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("lst", "there is no command 'lst'; did you mean 'list'?"),
+        ("workfow list", "there is no command 'workfow'; did you mean 'workflow'?"),
         ("thread lits", "there is no command 'lits'; did you mean 'list'?"),
         ("threads", "there is no command 'threads'; did you mean 'thread'?"),
         ("model xyzzy", "there is no command 'xyzzy'\n"),
         ("run --worspace . a b", "there is no option '--worspace'; did you mean '--workspace'?"),
         ("show --jsno", "there is no option '--jsno'; did you mean '--json'?"),
-        ("--hme=/x list", "there is no option '--hme'; did you mean '--home'"),
+        ("--hme=/x workflow list", "there is no option '--hme'; did you mean '--home'"),
         ("show --turn", "there is no option '--turn'; did you mean '--turns'?"),
         ("run greet say hello", "'hello' is one argument too many; put quotes around"),
         ("run greet", "the following arguments are required: prompt"),

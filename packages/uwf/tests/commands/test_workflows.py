@@ -1,4 +1,4 @@
-"""`uwf bundle`, `add` and `list`."""
+"""`uwf bundle`, `add` and `workflow list`."""
 
 import gc
 import os
@@ -36,7 +36,7 @@ async def test_a_bad_entry_is_one_clear_line_and_leaves_nothing(
         assert len(done.err.splitlines()) == 1
         assert done.out == ""
     assert not (uwf.home / "bundles").exists()
-    assert (await uwf("list")).out == ""
+    assert (await uwf("workflow", "list")).out == ""
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from workflow_register._errors import (
     UnknownVersion,
     UnknownWorkflow,
 )
-from workflow_register._history import history, prune_history, rollback, unregister
+from workflow_register._history import find_version, history, prune_history, rollback, unregister
 from workflow_register._home import (
     bundles_path,
     config_path,
@@ -121,6 +121,7 @@ __all__ = [
     "effective_config",
     "environment_config",
     "find_home",
+    "find_version",
     "history",
     "keep_providers_open",
     "list_workflows",

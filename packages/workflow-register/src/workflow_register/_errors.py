@@ -118,7 +118,7 @@ class UnknownVersion(RegisterError):
         if not version:
             reason = "no earlier bundle in its history to go back to"
         else:
-            reason = f"no single version {version[:64]!r}"
+            reason = f"no version {version[:64]!r}"
         super().__init__(
             f"the workflow {name!r} has {reason}; `uwf workflow history {name}` lists its versions"
         )

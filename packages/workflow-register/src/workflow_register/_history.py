@@ -41,6 +41,30 @@ async def history(store: Store, name: str) -> list[WorkflowRecord | DamagedRecor
     return records
 
 
+async def find_version(store: Store, name: str, version: str | None = None) -> WorkflowRecord:
+    """Return a version of a name.
+
+    Args:
+        version: its number, or at least 8 digits of the bundle's hash. Without it: the newest one
+            of another bundle than the name stands for now.
+
+    Raises:
+        UnknownWorkflow: nothing is registered under the name.
+        UnknownVersion: there is no such version.
+    """
+    records = [each for each in await history(store, name) if isinstance(each, WorkflowRecord)]
+    if version is None:
+        found = [each for each in records if each.bundle != records[0].bundle][:1]
+    elif version.isascii() and version.isdecimal() and len(version) < MIN_HASH_DIGITS:
+        found = [each for each in records if each.version == int(version)]
+    else:
+        whole = len(version) >= MIN_HASH_DIGITS
+        found = [each for each in records if whole and each.bundle.startswith(version.lower())]
+    if len({each.bundle for each in found}) != 1:
+        raise UnknownVersion(name, version or "", [each.version for each in records])
+    return found[0]
+
+
 async def rollback(store: Store, name: str, version: str | None = None) -> Registration:
     """Let a name stand for an earlier bundle again, as a new version on top of its history.
 
@@ -54,8 +78,7 @@ async def rollback(store: Store, name: str, version: str | None = None) -> Regis
         BundleCorrupt: the stored bytes are no bundle of that version.
         RefConflict: others kept registering this name at the same time; try again.
     """
-    records = [each for each in await history(store, name) if isinstance(each, WorkflowRecord)]
-    target = _find_version(name, records, version)
+    target = await find_version(store, name, version)
     stored = await store.get(target.content)
     read_bundle(stored.data, expected=target.bundle)
     return await append_version(
@@ -122,21 +145,3 @@ def _chain(records: Sequence[WorkflowRecord]) -> list[Stored]:
         previous = chain[-1].hash if chain else None
         chain.append(record_object(msgspec.structs.replace(record, previous=previous)))
     return chain
-
-
-def _find_version(
-    name: str, records: Sequence[WorkflowRecord], version: str | None
-) -> WorkflowRecord:
-    if version is None:
-        other = [each for each in records if each.bundle != records[0].bundle]
-        if not other:
-            raise UnknownVersion(name, "", [each.version for each in records])
-        return other[0]
-    if version.isascii() and version.isdecimal() and len(version) < MIN_HASH_DIGITS:
-        found = [each for each in records if each.version == int(version)]
-    else:
-        whole = len(version) >= MIN_HASH_DIGITS
-        found = [each for each in records if whole and each.bundle.startswith(version.lower())]
-    if len({each.bundle for each in found}) != 1:
-        raise UnknownVersion(name, version, [each.version for each in records])
-    return found[0]

@@ -9,7 +9,7 @@ from uwf._errors import Failed, UsageError
 from uwf.commands._hints import resume_command
 from uwf.commands._live import run_live
 from uwf.commands._model import model_or_default, require_local_model
-from uwf.commands._workflows import open_bundle
+from uwf.commands._workflows import open_bundle, workflow_path
 from uwf.terminal._output import Output
 from workflow_cas import Store, content
 from workflow_execute import (
@@ -41,7 +41,7 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
     """Start a thread of a registered workflow, an entry script or a bundle."""
     task = read_prompt(prompt)
     check_workspace(workspace)
-    from_path = _as_path(workflow)
+    from_path = workflow_path(workflow)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
@@ -184,12 +184,6 @@ def _read_standard_input() -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeError as error:
         raise UsageError("the prompt is not valid UTF-8") from error
-
-
-def _as_path(workflow: str) -> Path | None:
-    """The path that a workflow is given by; `None` for a registered name, which has no dot."""
-    path = Path(workflow)
-    return path if path.suffix or path.name != workflow else None
 
 
 def import_workflow(bundle: Bundle) -> Workflow:

@@ -1,4 +1,4 @@
-"""`bundle`, `add` and `list`: from entry scripts to registered names."""
+"""`bundle`, `add` and `workflow list`: from entry scripts to registered names."""
 
 from __future__ import annotations
 
@@ -52,6 +52,12 @@ def bundle(output: Output, entry: Path, folder: Path | None) -> int:
 def open_bundle(path: Path) -> Bundle:
     """Read what `uwf bundle` made, or make a bundle of an entry script."""
     return read_bundle(path) if path.suffix == ".zip" else build_bundle(path)
+
+
+def workflow_path(workflow: str) -> Path | None:
+    """The path that a workflow is given by; `None` for a registered name, which has no dot."""
+    path = Path(workflow)
+    return path if path.suffix or path.name != workflow else None
 
 
 def add(output: Output, name: str, path: Path) -> int:
