@@ -56,7 +56,9 @@ class Cli:
     @property
     def environment(self) -> dict[str, str]:
         """The environment without models and folders that a developer has configured."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "UWF_"))}
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "OTEL_", "UWF_"))
+        }
         models = {} if self.models is None else {"UWF_MODELS": str(self.models)}
         return {**kept, **models, "UWF_HOME": str(self.home)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -17,8 +17,9 @@ from uwf.terminal._output import Output, pretty
 from uwf.terminal._screen import Screen
 from uwf.terminal._style import printable
 from uwf.terminal._view import progress_view
+from uwf.tracing._observers import tracing_observers
 from workflow_cas import Store, open_store
-from workflow_execute import Asker, Engine, ThreadResult
+from workflow_execute import Asker, Engine, Observer, ThreadResult
 from workflow_protocol import Event, RoleFinished, ThreadStarted
 from workflow_register import config_path, find_home, keep_providers_open, store_path
 
@@ -36,10 +37,20 @@ def run_live(
         go: starts or resumes the thread.
         entry: the script or archive that it runs, if it was given by its path.
     """
+    with tracing_observers(output.say) as tracers:
+        return _run_live(output, go, tracers, entry)
+
+
+def _run_live(
+    output: Output,
+    go: Callable[[Engine, Store], Awaitable[ThreadResult]],
+    tracers: Sequence[Observer],
+    entry: Path | None,
+) -> int:
     home = find_home()
     settings = engine_settings(home)
 
-    async def main(observer: Callable[[Event], None], asker: Asker | None) -> ThreadResult:
+    async def main(observer: Observer, asker: Asker | None) -> ThreadResult:
         async with (
             rule_for_commands(settings.sandbox),
             open_store(store_path(home)) as store,
@@ -49,7 +60,7 @@ def run_live(
                 store,
                 locks=home / "locks",
                 limits=settings.limits,
-                observer=observer,
+                observer=[observer, *tracers],
                 asker=asker,
                 supervisor=settings.supervisor,
                 supervise_every=settings.supervise_every,
