@@ -68,8 +68,9 @@ async def test_setup_bundle_add_run_show_on_the_embedded_model(tmp_path: Path) -
 
     _, (shown,), _ = await uwf(home, folder, "show", "--turns")
     assert shown["thread"] == ended["thread"]
-    keys = [record["key"] for step in shown["steps"] for record in step["turn"]]
-    assert sum(key.startswith("llm/") for key in keys) == len(replies)
+    attempts = [attempt for turn in shown["turns"] for attempt in turn["attempts"]]
+    parts = [part for attempt in attempts for part in attempt["parts"]]
+    assert sum(part["part"] == "round" for part in parts) == len(replies)
 
 
 async def test_one_shot_on_the_embedded_model(tmp_path: Path) -> None:

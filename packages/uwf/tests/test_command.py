@@ -60,7 +60,7 @@ async def test_every_command_speaks_json(uwf: Cli, entry: Path) -> None:
         (thread,) = (await uwf("show", "--json", "--turns")).lines
         assert thread["thread"] == events[0]["thread"]
         assert thread["steps"][0]["value"] == "Salut"
-        assert thread["steps"][0]["turn"][0]["key"] == "llm/0"
+        assert thread["turns"][0]["attempts"][0]["parts"][0]["key"] == "llm/0"
         (row,) = (await uwf("thread", "list", "--json")).lines
         assert (row["thread"], row["state"], row["steps"]) == (thread["thread"], "completed", 1)
     models = (await uwf("model", "list", "--json")).lines

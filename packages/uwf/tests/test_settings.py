@@ -55,7 +55,8 @@ async def test_a_supervisor_of_the_configuration_stops_a_thread_that_goes_in_cir
     assert "summary    stopped by the supervisor: they repeat themselves" in shown.out
     assert "tokens     70 in (0 cached), 35 out, 7 model calls" in shown.out
     assert "cost       0.0300" in shown.out
-    assert "\nsupervisor\n    supervisor/4/llm/0" in shown.out
+    assert "\n5. the supervisor ended the thread\n  supervisor\n" in shown.out
+    assert "  stop: they repeat themselves\n" in shown.out
     (data,) = (await uwf("show", "--json")).lines
     assert (data["return_code"], len(data["steps"]), data["usage"]["calls"]) == (1, 4, 7)
 
@@ -157,6 +158,6 @@ async def test_where_it_is_required_commands_run_in_the_sandbox(uwf: Cli) -> Non
         await uwf("run", entry, "Look.")
 
     shown = await uwf("show", "--turns")
-    assert "agent\\n[exit code 0, " in shown.out
+    assert "agent\n        [exit code 0, " in shown.out
     assert "commands ran without" not in shown.out
     assert "UWF_SANDBOX" not in os.environ

@@ -42,7 +42,7 @@ async def test_the_repo_facts_example_reads_reviews_and_is_sent_back_once(uwf: C
     second_reading = server.requests[5]["messages"][1]["content"]
     assert "what does it do?" in second_reading
     shown = await uwf("show", "--turns")
-    assert "tool/0/0" in shown.out
+    assert '→ read_file  path="README.md"' in shown.out
     assert "Run main.py" in shown.out
 
 

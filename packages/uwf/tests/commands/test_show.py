@@ -1,5 +1,9 @@
 """`uwf show`: what a thread has taken, and what was cut off."""
 
+import re
+
+import pytest
+
 from workflow_reactor.testing import call, function, say
 
 from ..cli import Cli
@@ -50,8 +54,8 @@ async def test_a_call_that_was_cut_off_is_shown_as_such(uwf: Cli) -> None:
     ran = await uwf("run", uwf.write("waiting.py", WAITING_CALL), "Ask.")
     assert (ran.code, "the limit of 0.5 seconds is reached" in ran.err) == (3, True)
     shown = await uwf("show", "--turns")
-    assert (
-        "llm/0      (stopped before its reply; counted with the largest possible cost)" in shown.out
+    assert re.search(
+        r"round 1  [\d:]+  no reply\n    ✗ a reply was lost, counted as 100", shown.out
     )
 
 
@@ -67,13 +71,12 @@ async def test_calls_that_came_after_the_result_are_told(uwf: Cli) -> None:
     async with uwf.scripted([several, call("resolve", value="sum")]):
         assert (await uwf("run", entry, "Look.")).code == 0
     shown = (await uwf("show", "--turns")).out
-    assert "    tool/0/2   write_file (skipped: it came after the result)\n" in shown
-    assert "    tool/0/3   list_files (skipped: it came after the result)\n" in shown
+    late = "      - not run: it came after the result\n"
+    assert f'    → write_file  path="a.txt"  content="x"\n{late}    → list_files\n{late}' in shown
     (data,) = (await uwf("show", "--turns", "--json")).lines
-    assert [step["skipped_calls"] for step in data["steps"]] == [
-        [{"key": "tool/0/2", "name": "write_file"}, {"key": "tool/0/3", "name": "list_files"}],
-        [],
-    ]
+    assert data["turns"][0]["skipped_calls"] == ["tool/0/2 write_file", "tool/0/3 list_files"]
+    ((part,), _) = [turn["attempts"][0]["parts"] for turn in data["turns"]]
+    assert [call["state"] for call in part["calls"]] == ["done", "accepted", "skipped", "skipped"]
     assert (await uwf("thread", "replay", "latest")).code == 0
 
 
@@ -98,3 +101,82 @@ async def test_a_thread_with_a_limit_of_cost_says_what_each_child_has_spent(uwf:
     used = "20 in (0 cached), 10 out, 2 model calls, cost 0.0400"
     assert f"  in all   {used}, its child threads included\n" in shown
     assert f"  child    {used}, {child['thread']} develop\n" in shown
+
+
+def written_in(dialect: str) -> list[bytes]:
+    """A look at the folder, a refused result and a good one, as each dialect writes them."""
+    if dialect == "json":
+        look = say('{"tool": "list_files", "args": {"path": "."}}')
+        bad = say('{"tool": "resolve", "args": {"value": 3}}')
+        return [look, bad, say('{"tool": "resolve", "args": {"value": "done"}}')]
+    if dialect == "xml":
+        look = say('<thought>I look around.</thought>\n<action>list_files(path=".")</action>')
+        return [look, say("nothing"), say("<final_answer>done</final_answer>")]
+    look = say("I look around.", function("list_files", path=".", id="a"))
+    return [look, call("resolve", value=3), call("resolve", value="done")]
+
+
+@pytest.mark.parametrize("dialect", ["native", "json", "xml"])
+async def test_each_dialect_is_told_with_its_words_calls_and_results(
+    uwf: Cli, dialect: str
+) -> None:
+    entry = uwf.write("agent.py", AGENT.replace('"native"', f'"{dialect}"'))
+    async with uwf.scripted([*written_in(dialect), *written_in(dialect)[2:]]):
+        assert (await uwf("run", entry, "Look.")).code == 0
+    shown = (await uwf("show", "--step", "1")).out
+    assert '    → list_files  path="."\n' in shown
+    assert "      ✓ agent.py\n" in shown
+    assert ("    I look around.\n" in shown) == (dialect != "json")
+    assert "✗ not accepted" in shown or "↻ not accepted" in shown
+    assert '      ✓ taken as the result\n  = "done"\n' in shown
+    with_requests = (await uwf("show", "--step", "1", "--requests")).out
+    assert "↻ told: " in with_requests
+    assert "see it with --requests" not in with_requests
+
+
+async def test_a_part_of_a_transcript_is_shown_by_its_role_and_step(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    async with uwf.scripted([call("resolve", value="a"), call("resolve", value="b")]):
+        assert (await uwf("run", entry, "Look.")).code == 0
+
+    async def heads(*words: str) -> list[str]:
+        lines = (await uwf("show", *words)).out.splitlines()
+        return [line.split("  ")[0] for line in lines if re.match(r"\d+\. ", line)]
+
+    assert await heads("--turns") == ["1. agent", "2. last"]
+    assert await heads("--role", "last") == ["2. last"]
+    assert await heads("--step", "1") == await heads("--role", "agent") == ["1. agent"]
+    assert await heads("--step", "1-2") == await heads("--step", "2", "--step", "1")
+    assert await heads("--step", "1", "--role", "last") == []
+    no_role = await uwf("show", "--role", "agnet")
+    assert (no_role.code, no_role.err) == (
+        2,
+        "uwf: no turn of the role 'agnet' is recorded; there are: agent, last\n",
+    )
+    no_step = await uwf("show", "--step", "3")
+    assert (no_step.code, no_step.err) == (2, "uwf: there is no step 3; the steps are 1 to 2\n")
+    assert "'2-1' ends before it begins; give N-M" in (await uwf("show", "--step", "2-1")).err
+
+
+async def test_long_and_hostile_texts_are_cut_with_a_count_and_can_not_steer_a_terminal(
+    uwf: Cli,
+) -> None:
+    odd = "\x1b[2J\u202e\x00\x9b31m"
+    rows = "\n".join(f"row {number} {odd}" for number in range(100))
+    entry = uwf.write("agent.py", AGENT)
+    replies = [
+        say(odd, function("write_file", path="a.txt", content=rows, id="a")),
+        call("read_file", path="a.txt"),
+        call("resolve", value="x" * 1000),
+        call("resolve", value="b"),
+    ]
+    async with uwf.scripted(replies):
+        assert (await uwf("run", entry, "Look.")).code == 0
+    cut, full = (await uwf("show", "--turns")).out, (await uwf("show", "--full")).out
+    assert "[… 87 lines, " in cut
+    assert "row 50 " not in cut
+    assert all(f"row {number} \\x1b[2J\\u202e\\x00\\x9b31m\n" in full for number in range(100))
+    assert "… 700 characters left out …" in cut
+    assert "left out" not in full
+    for text in (cut, full):
+        assert not {"\x1b", "\u202e", "\x00", "\x9b"}.intersection(text)

@@ -1,6 +1,7 @@
 """`uwf thread`: what can be done with a thread that exists, from any process."""
 
 import json
+import re
 
 from workflow_reactor.testing import call
 
@@ -89,7 +90,8 @@ async def test_questions_are_shown_answered_once_in_any_order_and_the_thread_goe
     assert late.code == 1
     assert "the question 'push' has an answer already: denied by " in late.err
     assert late.err.endswith(": not today; no question is open\n")
-    assert "answer" in (await uwf("show", "--turns")).out
+    shown = (await uwf("show", "--turns")).out
+    assert re.search(r"denied by .+ at \d\d:\d\d:\d\d: not today\n", shown)
 
 
 async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_on(

@@ -23,6 +23,7 @@ from workflow_agent_react.dialects._dialect import (
     NativeDialect,
     Turn,
 )
+from workflow_agent_react.dialects._written_call import read_written_call
 from workflow_agent_react.dialects._xml_dialect import (
     XmlDialect,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "create_react_agent",
     "mcp_toolset",
     "open_mcp",
+    "read_written_call",
     "tool",
     "versioned",
     "workspace_tools",

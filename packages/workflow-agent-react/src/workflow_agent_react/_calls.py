@@ -16,7 +16,6 @@ from workflow_agent_react._read_call import (
     invalid_result_message,
     normal,
 )
-from workflow_agent_react._results import ToolResult
 from workflow_agent_react.guards._approvals import Permit
 from workflow_protocol import (
     Effect,
@@ -26,7 +25,7 @@ from workflow_protocol import (
     ToolFinished,
     WorkflowError,
 )
-from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition
+from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, ToolResult
 
 T = TypeVar("T")
 

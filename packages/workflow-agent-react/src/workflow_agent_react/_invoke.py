@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from workflow_agent_react._read_call import CallReader, ReadCall, call_digest, error_words, normal
-from workflow_agent_react._results import READ_RESULT, KeptResults, ToolResult, bounded
+from workflow_agent_react._results import READ_RESULT, KeptResults, bounded
 from workflow_agent_react.dialects._describe import parameter_words
 from workflow_agent_react.guards._approvals import Gate, Permit, Refusal, shown_call
 from workflow_agent_react.guards._guards import CallHistory, Guard, PastCall
@@ -25,7 +25,14 @@ from workflow_protocol import (
     ToolFinished,
     ToolStarted,
 )
-from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, ToolHandler
+from workflow_reactor import (
+    RESOLVE,
+    ResultSchema,
+    ToolCall,
+    ToolDefinition,
+    ToolHandler,
+    ToolResult,
+)
 
 Verdict: TypeAlias = Permit | Refusal | Suspended | ToolResult
 """Of a call before it runs: it may, it may not, a person must say, or what it came to."""

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from workflow_agent_react._results import ToolResult
 from workflow_agent_react.dialects._dialect import Turn
 from workflow_protocol import Effect
-from workflow_reactor import ToolCall, ToolDefinition
+from workflow_reactor import ToolCall, ToolDefinition, ToolResult
 
 RepetitionVerdict = Literal["fine", "tell", "stop"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from workflow_protocol import Effect
-from workflow_reactor import ToolDefinition
+from workflow_reactor import ToolDefinition, ToolResult
 from workflow_util_agent import terminal_text
 
 READ_RESULT = "read_result"
@@ -19,22 +19,6 @@ MAX_KEPT_CHARS = 8_500_000
 _PACKED_FROM = 256 * 1024
 """Characters from which on a text is kept compressed: a turn may have dozens of them."""
 _NOTE_CHARS = 100  # of a page, for what stands below it
-
-
-class ToolResult(msgspec.Struct, frozen=True, array_like=True):
-    """What a call came to. The journal records it, whole."""
-
-    ok: bool
-    text: str
-    arguments: str = ""
-    """What it ran with, where that is not what the model wrote."""
-    note: str = ""
-    """What the person decided, in words for the model. It isn't the tool's, so not in the text."""
-
-    def words(self) -> str:
-        """All of it, for the model."""
-        text = self.text if self.ok else f"Error: {self.text}"
-        return f"({self.note})\n{text}" if self.note else text
 
 
 def read_result_tool(max_chars: int) -> ToolDefinition:

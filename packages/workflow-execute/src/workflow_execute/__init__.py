@@ -70,6 +70,7 @@ from workflow_execute.run._services import Observer, TracingObserver
 from workflow_execute.threads._read import (
     StoredStep,
     StoredThread,
+    current_attempt,
     find_thread,
     list_threads,
     read_attempts,
@@ -80,7 +81,7 @@ from workflow_execute.threads._replay import (
     Replay,
     ReplayedRequest,
 )
-from workflow_execute.threads._tree import ThreadTree, read_lineage, read_tree
+from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_lineage, read_tree
 
 __all__ = [
     "SUPERVISOR_KEYS",
@@ -133,9 +134,11 @@ __all__ = [
     "Workflow",
     "WorkflowAdapter",
     "child_prompt",
+    "children_of_thread",
     "compare",
     "create_supervisor",
     "create_workflow",
+    "current_attempt",
     "find_thread",
     "list_threads",
     "read_attempts",

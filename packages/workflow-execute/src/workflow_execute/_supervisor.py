@@ -34,7 +34,8 @@ from workflow_reactor import (
 
 _log = logging.getLogger("workflow_execute")
 
-_DECISION = "decision"
+DECISION_KEY = "decision"
+"""The end of the key that its answer is recorded under."""
 
 SHOWN_STEPS = 12
 SHOWN_CHARS = 400
@@ -125,7 +126,7 @@ async def _ask(supervisor: SupervisorFn, thread: ThreadContext) -> Decision | No
     async def decide() -> Decision:
         return await supervisor(thread)
 
-    key = f"{SUPERVISOR_KEYS}{len(thread.steps)}/{_DECISION}"
+    key = f"{SUPERVISOR_KEYS}{len(thread.steps)}/{DECISION_KEY}"
     try:
         return await thread.journal.run(key, decide, type=Decision)
     except Suspended:
@@ -145,7 +146,7 @@ def completion_of(decision: Decision | None) -> Completion | None:
 def recorded_decision(results: Mapping[str, bytes]) -> Decision | None:
     """The decision among the recorded results of a turn."""
     for key, data in results.items():
-        if key.startswith(SUPERVISOR_KEYS) and key.endswith(_DECISION):
+        if key.startswith(SUPERVISOR_KEYS) and key.endswith(DECISION_KEY):
             return msgspec.json.decode(data, type=Decision)
     return None
 

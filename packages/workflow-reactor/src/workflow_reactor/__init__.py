@@ -44,6 +44,7 @@ from workflow_reactor._result_tool import (
     ResultSchema,
 )
 from workflow_reactor._shown_url import HIDDEN, base_url_fault, shown_url, without_keys
+from workflow_reactor._tool_result import ToolResult
 from workflow_reactor.http._client import (
     HttpLlm,
     create_llm_fn,
@@ -119,6 +120,7 @@ __all__ = [
     "ToolDefinition",
     "ToolHandler",
     "ToolNameError",
+    "ToolResult",
     "ToolSchemaError",
     "ask_model",
     "asks_strictly",

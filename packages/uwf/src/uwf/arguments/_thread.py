@@ -6,6 +6,7 @@ import argparse
 
 from uwf.arguments._group import CommandGroup
 from uwf.arguments._run import THREAD_HELP, add_new_place, add_resume_command
+from uwf.arguments._types import numbers
 
 
 def add_show_command(add: CommandGroup) -> None:
@@ -18,7 +19,34 @@ def add_show_command(add: CommandGroup) -> None:
     )
     sub.add_argument("thread", nargs="?", default="latest", help=THREAD_HELP)
     sub.add_argument(
-        "--turns", action="store_true", help="show each model reply and tool result too"
+        "--turns",
+        action="store_true",
+        help="show the transcript: replies, tool calls, results, decisions",
+    )
+    transcript = sub.add_argument_group("transcript (each of these means --turns too)")
+    transcript.add_argument("--full", action="store_true", help="shorten nothing")
+    transcript.add_argument(
+        "--role",
+        dest="roles",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="show the turns of this role only (may be given several times)",
+    )
+    transcript.add_argument(
+        "--step",
+        dest="steps",
+        type=numbers,
+        action="append",
+        default=[],
+        metavar="N[-M]",
+        help="show this step only, or the steps N to M (may be given several times)",
+    )
+    transcript.add_argument(
+        "--requests",
+        action="store_true",
+        help="show what the model was told between its replies. Runs the code of the workflow "
+        "again from the records",
     )
 
 

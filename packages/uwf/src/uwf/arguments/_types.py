@@ -37,6 +37,16 @@ def count(text: str) -> int:
     return int(text)
 
 
+def numbers(text: str) -> range:
+    """A whole number of 1 or more, or two of them with `-` between: from the one to the other."""
+    first, dash, last = text.partition("-")
+    if not dash:
+        return range(count(first), count(first) + 1)
+    if count(last) < count(first):
+        raise argparse.ArgumentTypeError(f"{text!r} ends before it begins; give N-M")
+    return range(count(first), count(last) + 1)
+
+
 def _number(text: str, of: str, *, zero: bool = False) -> float:
     try:
         number = float(text)

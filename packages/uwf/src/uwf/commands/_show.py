@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -12,12 +13,13 @@ from uwf.commands._sandbox_use import commands_without_sandbox
 from uwf.commands._thread_usage import ThreadUsage, read_thread_usage
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, age, pretty
+from uwf.terminal._shorten import Cut
 from uwf.terminal._style import STATES, Styled, Words
 from uwf.terminal._table import Column
+from uwf.terminal._transcript import TranscriptLines, lay_out
 from uwf.terminal._view import shorten
 from workflow_cas import Store
 from workflow_execute import (
-    SUPERVISOR_KEYS,
     Engine,
     StoredStep,
     StoredThread,
@@ -25,41 +27,83 @@ from workflow_execute import (
     find_thread,
     list_threads,
     read_thread,
-    read_turn,
 )
-from workflow_protocol import Hash, Question, ThreadId, Usage, WorkflowError
+from workflow_execute.transcript import Turn, pending_questions, read_records
+from workflow_protocol import Question, ThreadId, Usage, WorkflowError
 from workflow_register import find_home, store_path
 
 
-def show(output: Output, thread: str, *, turns: bool) -> int:
-    """Print a thread: how it stands, its steps, and with `turns` all that was recorded."""
+def show(
+    output: Output,
+    thread: str,
+    *,
+    turns: bool,
+    full: bool,
+    roles: Sequence[str],
+    steps: Sequence[range],
+    requests: bool,
+) -> int:
+    """Print a thread: how it stands, its steps, and with `turns` all that was recorded.
+
+    Args:
+        full: shorten nothing.
+        roles: tell the turns of these roles alone.
+        steps: tell these steps alone, counted from 1.
+        requests: tell also what the models were told between their replies.
+    """
     if not store_path(find_home()).exists():
         raise ThreadNotFound(thread)
 
     async def main() -> None:
         async with open_existing(find_home()) as store:
             found = await read_thread(store, await find_thread(store, thread))
-            engine = _engine(store)
-            state = await engine.state(found)
-            questions = await engine.questions(found.thread_id)
-            records = (
-                [await _turn_records(store, step.turn) for step in found.steps] if turns else []
+            records = await read_records(store, found)
+            shown = _Shown(
+                thread=found,
+                state=await _engine(store).state(found),
+                questions=pending_questions(records[-1]),
+                used=await read_thread_usage(store, found, records),
+                unconfined=commands_without_sandbox(records),
             )
-            unfinished = await _turn_records(store, found.turn) if turns else []
-            used = await read_thread_usage(store, found)
-            unconfined = await commands_without_sandbox(store, found)
-        output.data(
-            _as_data(
-                found, state, questions, used, unconfined, [*records, unfinished] if turns else None
-            ),
-            _as_text(
-                found, state, questions, used, unconfined, [*records, unfinished] if turns else None
+            if turns or full or roles or steps or requests:
+                from uwf.commands._transcript import select_turns, tell
+
+                transcript = await tell(output, store, found, records, requests=requests)
+                shown.turns = select_turns(transcript, roles, steps)
+        traceback = f"\n\n{found.status.traceback.rstrip()}" if output.traceback else ""
+        told = None
+        if shown.turns is not None and not output.json:
+            told = TranscriptLines(
+                cut=None if full else Cut(),
+                children=_children_words(shown.used),
+                has_requests=requests,
             )
-            + (f"\n\n{found.status.traceback.rstrip()}" if output.traceback else ""),
-        )
+        output.data(_as_data(shown), [*_as_text(shown, told, output.width), traceback])
 
     run_async(main)
     return 0
+
+
+@dataclass(kw_only=True)
+class _Shown:
+    """What is shown of a thread."""
+
+    thread: StoredThread
+    state: str
+    questions: Mapping[str, Question]
+    used: ThreadUsage
+    unconfined: str | None
+    turns: Sequence[Turn] | None = None
+    """Its turns with all that is recorded, if that is asked for."""
+
+
+def _children_words(used: ThreadUsage) -> dict[str, str]:
+    """What is said of each child thread where it was started."""
+    return {
+        each.thread_id: f"{each.workflow}, {each.state}, {_tokens(each.own.usage)}"
+        f"{_cost_words(each.own)}"
+        for each in used.children
+    }
 
 
 def threads(output: Output) -> int:
@@ -127,38 +171,10 @@ def _engine(store: Store) -> Engine:
 Record = dict[str, object]
 
 
-async def _turn_records(store: Store, last: Hash | None) -> list[Record]:
-    """The records of one turn, as data."""
-    return [
+def _as_data(shown: _Shown) -> Record:
+    thread, state, used = shown.thread, shown.state, shown.used
+    steps: list[Record] = [
         {
-            "key": entry.record.key,
-            "kind": entry.record.kind,
-            "effect": entry.record.effect,
-            "at_ms": entry.record.at_ms,
-            "result": None if entry.data is None else _json_or_text(entry.data),
-        }
-        for entry in await read_turn(store, last)
-    ]
-
-
-def _json_or_text(data: bytes) -> object:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeError):
-        return data.decode("utf-8", "replace")
-
-
-def _as_data(
-    thread: StoredThread,
-    state: str,
-    questions: Mapping[str, Question],
-    used: ThreadUsage,
-    unconfined: str | None,
-    records: list[list[Record]] | None,
-) -> Record:
-    steps: list[Record] = []
-    for number, step in enumerate(thread.steps):
-        data: Record = {
             "role": step.record.role,
             "value": msgspec.Raw(step.value),
             "at_ms": step.record.at_ms,
@@ -167,10 +183,8 @@ def _as_data(
             "hash": step.hash,
             "child_threads": step.record.child_threads,
         }
-        if records is not None:
-            data["turn"] = records[number]
-            data["skipped_calls"] = [_skipped(each) for each in step.record.skipped_calls]
-        steps.append(data)
+        for step in thread.steps
+    ]
     whole: Record = {
         "thread": thread.thread_id,
         "origin": thread.origin,
@@ -187,12 +201,12 @@ def _as_data(
         "role": thread.status.place or None,
         "questions": [
             {"key": key, "text": asked.text, "details": asked.details}
-            for key, asked in questions.items()
+            for key, asked in shown.questions.items()
         ],
         "prompt": thread.prompt,
         "workspace": thread.start.workspace,
         "started_at_ms": thread.start.at_ms,
-        "commands_without_sandbox": unconfined,
+        "commands_without_sandbox": shown.unconfined,
         "usage": used.usage,
         "cost": _cost(used),
         "tree": None
@@ -212,19 +226,25 @@ def _as_data(
         },
         "steps": steps,
     }
-    if records is not None:
-        whole["unfinished_turn"] = records[-1]
+    if shown.turns is not None:
+        whole["turns"] = shown.turns
     return whole
 
 
-def _as_text(
-    thread: StoredThread,
-    state: str,
-    questions: Mapping[str, Question],
-    used: ThreadUsage,
-    unconfined: str | None,
-    records: list[list[Record]] | None,
-) -> str:
+def _as_text(shown: _Shown, told: TranscriptLines | None, width: int | None) -> list[Styled | str]:
+    """How the thread stands, and its steps or, with `told`, its turns."""
+    words: list[Styled | str] = ["\n".join(_head_lines(shown))]
+    if told is None or shown.turns is None:
+        for number, step in enumerate(shown.thread.steps):
+            words += ["\n\n", "\n".join(_step_lines(number, step))]
+        return words
+    for turn in shown.turns:
+        words += ["\n\n", *lay_out(told.turn(turn), width)]
+    return words
+
+
+def _head_lines(shown: _Shown) -> list[str]:
+    thread, state, used = shown.thread, shown.state, shown.used
     status = thread.status
     code = "" if status.return_code is None else f" (return code {status.return_code})"
     lines = [
@@ -235,8 +255,8 @@ def _as_text(
         f"workspace  {thread.start.workspace}",
         f"tokens     {_tokens(used.usage)}",
     ]
-    if unconfined is not None:
-        lines.append(f"sandbox    commands ran without one: {unconfined}")
+    if shown.unconfined is not None:
+        lines.append(f"sandbox    commands ran without one: {shown.unconfined}")
     if (cost := _cost(used)) is not None:
         lines.append(f"cost       {cost:.4f}")
     lines += _tree_lines(used)
@@ -252,18 +272,10 @@ def _as_text(
         lines.append(f"raised in  {status.origin}")
     if status.limit:
         lines.append(f"limit      limits.{status.limit}")
-    for key, asked in questions.items():
+    for key, asked in shown.questions.items():
         lines += ["", f"question   {key}: {asked.text}"]
         lines += [f"           {line}" for line in asked.details.splitlines()]
-    for number, step in enumerate(thread.steps):
-        lines += ["", *_step_lines(number, step)]
-        if records is not None:
-            lines += _turn_lines(records[number])
-            lines += map(_skipped_line, step.record.skipped_calls)
-    if records is not None and records[-1] and len(records) > len(thread.steps):
-        watched = all(str(each["key"]).startswith(SUPERVISOR_KEYS) for each in records[-1])
-        lines += ["", "supervisor" if watched else "unfinished turn", *_turn_lines(records[-1])]
-    return "\n".join(lines)
+    return lines
 
 
 def _tree_lines(used: ThreadUsage) -> list[str]:
@@ -283,17 +295,6 @@ def _cost_words(used: ThreadUsage) -> str:
     return "" if cost is None else f", cost {cost:.4f}"
 
 
-def _skipped_line(call: str) -> str:
-    key, _, name = call.partition(" ")
-    return f"    {key:<10} {name} (skipped: it came after the result)"
-
-
-def _skipped(call: str) -> Record:
-    """A call that was not made, by its key and the tool's name."""
-    key, _, name = call.partition(" ")
-    return {"key": key, "name": name}
-
-
 def _step_lines(number: int, step: StoredStep) -> list[str]:
     record = step.record
     value = pretty(step.value).replace("\n", "\n  ")
@@ -302,20 +303,6 @@ def _step_lines(number: int, step: StoredStep) -> list[str]:
         lines.append(f"  {step.content}")
     lines += [f"  child thread {child_id}" for child_id in record.child_threads]
     return lines
-
-
-def _turn_lines(records: list[Record]) -> list[str]:
-    return [f"    {each['key']:<10} {shorten(_result_text(each), 150)}" for each in records]
-
-
-def _result_text(record: Record) -> str:
-    if record["kind"] in {"question", "answer"}:
-        return f"{record['kind']} {msgspec.json.encode(record['result']).decode()}"
-    if record["result"] is None and record["kind"] == "intent":
-        return "(started, outcome unknown)"
-    if record["kind"] == "lost":
-        return "(stopped before its reply; counted with the largest possible cost)"
-    return msgspec.json.encode(record["result"]).decode()
 
 
 def _tokens(usage: Usage) -> str:

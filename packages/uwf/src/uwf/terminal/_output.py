@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,11 @@ class Output:
     """Show the whole traceback of what failed."""
     _stream: TextIO = field(default_factory=lambda: sys.stdout)
     """Standard output as it is now, whatever stands in for it while a thread runs."""
+
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal that the result goes to; `None` where that is none."""
+        return shutil.get_terminal_size().columns if self._stream.isatty() else None
 
     def data(self, value: object, text: Words) -> None:
         """Print a command's result: `value` for programs, `text` for people."""
