@@ -115,9 +115,12 @@ class Traced:
         return [each for each in points if isinstance(each, HistogramDataPoint)]
 
     def tokens(self) -> dict[str, float]:
-        """The sums of the token metric, by kind."""
-        points = self.points("gen_ai.client.token.usage")
-        return {str((each.attributes or {})["gen_ai.token.type"]): each.sum for each in points}
+        """The sums of the token metric over all models, by kind."""
+        sums: dict[str, float] = {}
+        for each in self.points("gen_ai.client.token.usage"):
+            kind = str((each.attributes or {})["gen_ai.token.type"])
+            sums[kind] = sums.get(kind, 0) + each.sum
+        return sums
 
 
 def span_id(span: ReadableSpan) -> int:
