@@ -75,12 +75,12 @@ async def test_it_works_in_the_workspace_and_says_what_it_does(tmp_path: Path) -
     assert await fake("done")(ctx, "You make things.") == "it is made"
     assert (tmp_path / "made.txt").read_text() == "made\n"
     assert isinstance(ctx.journal, Notes)
-    *events, replied = ctx.journal.events
-    assert events == [
-        RoundStarted(key="run/0", round=0, max_rounds=1),
-        ToolStarted(name="Bash", arguments='{"command": "make it"}', call_id="t1"),
-        ToolFinished(name="Bash", ok=True, summary='"ok"', call_id="t1"),
-    ]
+    began, called, ended, replied = ctx.journal.events
+    key, arguments = "run/0/tool/0", '{"command": "make it"}'
+    assert began == RoundStarted(key="run/0", round=0, max_rounds=1)
+    assert called == ToolStarted(key=key, name="Bash", arguments=arguments, call_id="t1")
+    assert isinstance(ended, ToolFinished)
+    assert (ended.key, ended.name, ended.ok, ended.summary) == (key, "Bash", True, '"ok"')
     usage = Usage(input_tokens=100, cached_tokens=40, output_tokens=10, calls=1, cost_micros=12300)
     assert isinstance(replied, ModelReplied)
     assert (replied.usage, replied.text) == (usage, "it is made")

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from workflow_agent_cli._call_events import CallEvents
 from workflow_agent_cli._environment import Environment
 from workflow_agent_cli._output import LineCollector, OutputTooLarge, TextCollector
 from workflow_agent_cli._record import UNKNOWN, AgentRun, RunOutcome
@@ -44,6 +45,7 @@ async def run_agent(
     spec: RunSpec,
     *,
     note: Callable[[Event], Awaitable[None]],
+    calls: CallEvents,
     on_session: Callable[[str], Awaitable[None]],
 ) -> AgentRun:
     """Run the agent to its end. What goes wrong with it is in the result, which holds no keys.
@@ -51,8 +53,22 @@ async def run_agent(
     Args:
         spec: what to run.
         note: hears what the agent does.
+        calls: completes what it hears.
         on_session: hears the id of its session as soon as the agent says it.
     """
+    try:
+        return await _run(spec, note, calls, on_session)
+    finally:
+        for event in calls.end():
+            await note(event)
+
+
+async def _run(
+    spec: RunSpec,
+    note: Callable[[Event], Awaitable[None]],
+    calls: CallEvents,
+    on_session: Callable[[str], Awaitable[None]],
+) -> AgentRun:
     reading, redactor = Reading(), spec.environment
     reader = spec.profile.read_line
     limit = spec.max_output_bytes
@@ -66,7 +82,7 @@ async def run_agent(
         if reading.session_id != known_session:
             known_session = reading.session_id
             await on_session(known_session)
-        for event in events:
+        for event in calls.complete(events):
             await note(_cut_summary(redactor.redact_fields(event)))
 
     async def on_stdout(data: bytes) -> None:

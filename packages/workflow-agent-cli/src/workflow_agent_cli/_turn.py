@@ -6,6 +6,7 @@ import shlex
 import time
 from itertools import count
 
+from workflow_agent_cli._call_events import CallEvents
 from workflow_agent_cli._environment import Environment
 from workflow_agent_cli._errors import AgentInterrupted, error_of
 from workflow_agent_cli._record import AgentRun
@@ -14,12 +15,15 @@ from workflow_agent_cli._settings import Settings, find_executable
 from workflow_protocol import (
     Effect,
     Metered,
+    ModelFailed,
     ModelReplied,
     OutcomeUnknown,
     Question,
     RoundStarted,
     ThreadContext,
     Usage,
+    error_message,
+    error_type,
 )
 
 _AFTER_INTERRUPTION = (
@@ -48,7 +52,7 @@ async def run_turn(settings: Settings, ctx: ThreadContext, prompt: str) -> str:
 async def _attempt(
     settings: Settings, ctx: ThreadContext, prompt: str, session: str, attempt: int
 ) -> AgentRun:
-    journal = ctx.journal
+    journal, key = ctx.journal, f"run/{attempt}"
 
     def environment() -> Environment:  # only when it is run: a replay needs no keys
         return Environment(settings.inherited_names, settings.env)
@@ -77,35 +81,53 @@ async def _attempt(
             timeout_s=settings.timeout_s,
             max_output_bytes=settings.max_output_bytes,
         )
-        return await run_agent(spec, note=journal.note, on_session=on_session)
+        calls = CallEvents(key, attempt)
+        return await run_agent(spec, note=journal.note, calls=calls, on_session=on_session)
 
-    await journal.note(RoundStarted(key=f"run/{attempt}", round=attempt, max_rounds=attempt + 1))
+    await journal.note(RoundStarted(key=key, round=attempt, max_rounds=attempt + 1))
     started_s = time.monotonic()
-    run = await journal.run(
-        f"run/{attempt}",
-        perform,
-        type=AgentRun,
-        effect=Effect.UNSAFE,
-        request=lambda: settings.request(prompt, session),
-        metered=Metered(
-            model=settings.priced_as,
-            at_most=lambda: Usage(input_tokens=settings.at_most_tokens, calls=1),
-            used=lambda run: run.usage,
-        ),
-    )
-    if not session_is_kept:
-        await _keep_session_id(ctx, attempt)
+    provider = settings.profile.name
+    try:
+        run = await journal.run(
+            key,
+            perform,
+            type=AgentRun,
+            effect=Effect.UNSAFE,
+            request=lambda: settings.request(prompt, session),
+            metered=Metered(
+                model=settings.priced_as,
+                at_most=lambda: Usage(input_tokens=settings.at_most_tokens, calls=1),
+                used=lambda run: run.usage,
+            ),
+        )
+    except BaseException as error:
+        await journal.note(
+            ModelFailed(
+                key=key,
+                round=attempt,
+                error=error_type(error),
+                message=error_message(error),
+                elapsed_ms=int((time.monotonic() - started_s) * 1000),
+                model=settings.priced_as,
+                provider=provider,
+            )
+        )
+        raise
     elapsed_ms = int((time.monotonic() - started_s) * 1000)
     await journal.note(
         ModelReplied(
-            key=f"run/{attempt}",
+            key=key,
             round=attempt,
             model=settings.priced_as,
+            provider=provider,
+            finish="stop" if run.how == "done" else run.how,
             usage=run.usage,
             text=run.text[:200],
             elapsed_ms=elapsed_ms,
         )
     )
+    if not session_is_kept:
+        await _keep_session_id(ctx, attempt)
     return run
 
 

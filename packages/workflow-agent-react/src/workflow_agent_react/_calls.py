@@ -24,6 +24,7 @@ from workflow_protocol import (
     Suspended,
     ToolFinished,
     WorkflowError,
+    recorded_result,
 )
 from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, ToolResult
 
@@ -174,14 +175,25 @@ class CallRunner(Generic[T]):
                 # this one runs, and only then its failure ends the role.
 
     async def _note_skipped(self, calls: Sequence[ToolCall], round: int, start: int) -> None:
+        if not calls:
+            return
+        journal, key = self.invoker.ctx.journal, f"skipped/{round}"
+        is_known = recorded_result(journal, key) is not None
+
+        async def count() -> int:
+            return len(calls)
+
+        await journal.run(key, count, type=int)  # so that a resume tells them as known
         for index, call in enumerate(calls, start=start):
-            await self.invoker.ctx.journal.note(
+            await journal.note(
                 ToolFinished(
                     key=f"tool/{round}/{index}",
+                    recorded=is_known,
                     name=call.name,
                     ok=False,
                     skipped=True,
                     summary="skipped: the role had resolved",
                     call_id=call.id,
+                    round=round,
                 )
             )

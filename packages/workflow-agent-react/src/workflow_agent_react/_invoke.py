@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import anyio
 import msgspec
 
-from workflow_agent_react._read_call import CallReader, ReadCall, call_digest, error_words, normal
+from workflow_agent_react._errors import BadArguments
+from workflow_agent_react._read_call import (
+    CallReader,
+    ReadCall,
+    UnusableArguments,
+    call_digest,
+    error_words,
+    normal,
+)
 from workflow_agent_react._results import READ_RESULT, KeptResults, bounded
 from workflow_agent_react.dialects._describe import parameter_words
 from workflow_agent_react.guards._approvals import Gate, Permit, Refusal, shown_call
@@ -22,20 +29,27 @@ from workflow_protocol import (
     Question,
     Suspended,
     ThreadContext,
-    ToolFinished,
-    ToolStarted,
+    error_type,
+    recorded_result,
 )
 from workflow_reactor import (
     RESOLVE,
+    CallOutcome,
     ResultSchema,
     ToolCall,
     ToolDefinition,
     ToolHandler,
     ToolResult,
+    tell_call,
 )
 
 Verdict: TypeAlias = Permit | Refusal | Suspended | ToolResult
-"""Of a call before it runs: it may, it may not, a person must say, or what it came to."""
+"""Of a call before it runs: it may, it may not, a person must say, or what is recorded of it."""
+
+
+_TOLD = "told/"
+"""Begins the key of what was told of a call that has no result of its own: it was at work when the
+process died, or read on in another one's result."""
 
 
 class _NotRecorded(Exception):
@@ -66,7 +80,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         tool = self.tools.get(call.name)
         if tool is None:
             words = f"there is no tool {call.name!r}; {nearest_names(call.name, self.told)}"
-            return ToolResult(False, words)
+            return Refusal(words, error="unknown_tool")
         received = call if call.name == RESOLVE else tool.receive(call)
         if received.fault and call.name != RESOLVE:
             return _misfit(tool, received)
@@ -85,29 +99,18 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         """Run a call that may run, record what it came to, and tell observers."""
         if isinstance(verdict, Suspended):
             return verdict
-        journal = self.ctx.journal
-        key = f"tool/{place}"
-        await journal.note(
-            ToolStarted(key=key, name=call.name, arguments=call.arguments, call_id=call.id)
-        )
-        started = time.monotonic()
         try:
-            result = await self._result(call, place, verdict)
+            return await tell_call(
+                self.ctx.journal,
+                call,
+                lambda: self._result(call, place, verdict),
+                lambda result: CallOutcome(result.text, result.error),
+                key=f"tool/{place}",
+                round=int(place.partition("/")[0]),
+                recorded=recorded_result(self.ctx.journal, f"{_TOLD}{place}") is not None,
+            )
         except Suspended as suspended:
             return suspended
-        elapsed_ms = int((time.monotonic() - started) * 1000)
-        summary = result.text[:200]
-        await journal.note(
-            ToolFinished(
-                key=key,
-                name=call.name,
-                ok=result.ok,
-                summary=summary,
-                elapsed_ms=elapsed_ms,
-                call_id=call.id,
-            )
-        )
-        return result
 
     def remember(self, call: ToolCall, result: ToolResult) -> None:
         """Put a call into the history that guards see."""
@@ -124,11 +127,14 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         match verdict:
             case ToolResult():
                 return verdict
-            case Refusal(reason, judged):
-                refused = ToolResult(False, bounded(reason), _other(judged, call))
-                return await self._record(call, place, refused)
+            case Refusal(reason, judged, error):
+                refused = ToolResult(False, bounded(reason), _other(judged, call), error=error)
+                return await self._record(call, f"tool/{place}", refused)
             case Permit() if call.name == READ_RESULT:
-                return self.kept.read(call.arguments)  # this turn's own: nothing to record
+                page = self.kept.read(call.arguments)
+                told = ToolResult(page.ok, "", error=page.error)  # the text is recorded already
+                await self._record(call, f"{_TOLD}{place}", told)
+                return page
             case Permit():
                 return await self._run(self.tools[call.name], call, place, verdict)
 
@@ -146,15 +152,14 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             f"tool/{place}", none, type=ToolResult, digest=call_digest(call)
         )
 
-    async def _record(self, call: ToolCall, place: str, result: ToolResult) -> ToolResult:
-        """Record a refusal, so that a replay finds it even when the rules have changed."""
+    async def _record(self, call: ToolCall, key: str, result: ToolResult) -> ToolResult:
+        """Record what needs no tool: a replay finds it even when the rules have changed, and a
+        resume tells it as what it knows."""
 
         async def same() -> ToolResult:
             return result
 
-        return await self.ctx.journal.run(
-            f"tool/{place}", same, type=ToolResult, digest=call_digest(call)
-        )
+        return await self.ctx.journal.run(key, same, type=ToolResult, digest=call_digest(call))
 
     async def _run(
         self, tool: ToolDefinition, call: ToolCall, place: str, permit: Permit
@@ -169,9 +174,10 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
                 digest=call_digest(call),
             )
         except OutcomeUnknown as unknown:
-            if not tool.ask_if_unknown:
-                return ToolResult(False, str(unknown))
-        return await self._after_crash(tool, call, place, permit)
+            result = ToolResult(False, str(unknown), error="unknown_outcome")
+        if tool.ask_if_unknown:
+            result = await self._after_crash(tool, call, place, permit)
+        return await self._record(call, f"{_TOLD}{place}", result)
 
     async def _after_crash(
         self, tool: ToolDefinition, call: ToolCall, place: str, permit: Permit
@@ -189,7 +195,9 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             return await self._run(tool, call, f"{place}/again", permit)
         words = answer.text or "it is not run again"
         return ToolResult(
-            False, f"it was interrupted by a crash; a person who checked says: {words}"
+            False,
+            f"it was interrupted by a crash; a person who checked says: {words}",
+            error="unknown_outcome",
         )
 
     async def _perform(self, tool: ToolDefinition, permit: Permit, written: ToolCall) -> ToolResult:
@@ -198,17 +206,17 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         ran_with = _other(call.arguments, written) if self.guard is not None else ""
         if isinstance(call, ReadCall) and tool.name == RESOLVE:
             return ToolResult(True, call.written, ran_with, permit.note)
-        ok, text = False, f"{tool.name} took longer than {tool.timeout_s or 0:g} s"
+        text, fault = f"{tool.name} took longer than {tool.timeout_s or 0:g} s", "timeout"
         try:
             with anyio.move_on_after(tool.timeout_s):
-                ok, text = True, bounded(await self.handler(call, self.ctx))
+                text, fault = bounded(await self.handler(call, self.ctx)), ""
         # A tool may raise anything; the model is told. A command's code may call sys.exit.
         except (Exception, SystemExit) as error:
             suspended = _suspension_in(error)
             if suspended is not None:
                 raise suspended from error
-            ok, text = False, bounded(error_words(error))
-        return ToolResult(ok, text, ran_with, permit.note)
+            text, fault = bounded(error_words(error)), _fault_of(error)
+        return ToolResult(not fault, text, ran_with, permit.note, fault)
 
 
 def _other(arguments: str, written: ToolCall) -> str:
@@ -216,9 +224,15 @@ def _other(arguments: str, written: ToolCall) -> str:
     return "" if not arguments or arguments == normal(written.arguments) else arguments
 
 
-def _misfit(tool: ToolDefinition, received: ToolCall) -> ToolResult:
+def _fault_of(error: Exception | SystemExit) -> str:
+    is_misfit = isinstance(error, BadArguments | UnusableArguments)
+    return "invalid_arguments" if is_misfit else error_type(error)
+
+
+def _misfit(tool: ToolDefinition, received: ToolCall) -> Refusal:
     words = parameter_words(tool) or "none"
-    return ToolResult(False, f"{received.fault}; the parameters are {words}")
+    words = f"{received.fault}; the parameters are {words}"
+    return Refusal(words, error="invalid_arguments")
 
 
 def _suspension_in(error: Exception | SystemExit) -> Suspended | None:

@@ -70,9 +70,9 @@ class KeptResults:
         text = self._whole(name) if isinstance(name, str) else None
         if text is None:
             known = ", ".join(self._texts) or "none: no result was cut so far"
-            return ToolResult(False, f"there is no result with hash {name!r}; there are: {known}")
+            return _misread(f"there is no result with hash {name!r}; there are: {known}")
         if not isinstance(offset, int) or not 0 <= offset < len(text):
-            return ToolResult(False, f"offset must be from 0 to {len(text) - 1}, not {offset!r}")
+            return _misread(f"offset must be from 0 to {len(text) - 1}, not {offset!r}")
         end = min(offset + self._max_chars - _NOTE_CHARS, len(text))
         more = f"read on with offset {end}" if end < len(text) else "this is the end"
         return ToolResult(
@@ -86,6 +86,10 @@ class KeptResults:
             if isinstance(kept, bytes)
             else kept
         )
+
+
+def _misread(words: str) -> ToolResult:
+    return ToolResult(False, words, error="invalid_arguments")
 
 
 def bounded(text: str) -> str:

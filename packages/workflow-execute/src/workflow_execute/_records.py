@@ -103,7 +103,7 @@ class TurnRecord(
     rename={
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
         "fingerprint": "s", "value": "v", "first": "f", "charged_tokens": "u",
-        "charged_micros": "m", "by": "b",
+        "charged_micros": "m", "by": "b", "took_ms": "w",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
@@ -134,6 +134,8 @@ class TurnRecord(
     """The same in millionths of the currency of the price table."""
     by: str = ""
     """Who gave an answer: the user and the process."""
+    took_ms: int = 0
+    """How long the effect was at work, the commits around it not counted."""
 
 
 class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -216,7 +216,7 @@ class OtelObserver:
 
     def _end_tool(self, event: ToolFinished, spans: ThreadSpans) -> None:
         told: dict[str, Value] = {OPERATION: "execute_tool", TOOL: _known_tool_name(event.name)}
-        error = "" if event.ok or event.skipped else "tool_error"
+        error = "" if event.ok or event.skipped else event.error or "tool_error"
         if event.recorded:
             _note_recorded(event, spans, {**told, "error.type": error})
             return

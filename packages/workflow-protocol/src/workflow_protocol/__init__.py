@@ -12,6 +12,7 @@ from workflow_protocol._errors import (
     WorkflowError,
 )
 from workflow_protocol._events import (
+    CALL_FAULTS,
     Event,
     ModelFailed,
     ModelReplied,
@@ -20,11 +21,14 @@ from workflow_protocol._events import (
     Retrying,
     RoleFinished,
     RoleStarted,
+    RoleStopped,
     RoundStarted,
     ThreadEnded,
     ThreadStarted,
     ToolFinished,
     ToolStarted,
+    error_message,
+    error_type,
 )
 from workflow_protocol._journal import (
     SHOWN_KEYS,
@@ -69,6 +73,7 @@ from workflow_protocol.schemas._schema import Schema, schema_of
 from workflow_protocol.schemas._stored import is_made_anew, is_same_value, stored_form
 
 __all__ = [
+    "CALL_FAULTS",
     "END",
     "SHOWN_KEYS",
     "START",
@@ -102,6 +107,7 @@ __all__ = [
     "RoleFn",
     "RoleStarted",
     "RoleStep",
+    "RoleStopped",
     "RoundStarted",
     "RoutingError",
     "RunOptions",
@@ -124,6 +130,8 @@ __all__ = [
     "WorkflowError",
     "check_run_options",
     "describe",
+    "error_message",
+    "error_type",
     "is_made_anew",
     "is_same_value",
     "next_role",

@@ -3,6 +3,14 @@
 Adapters make these through `Journal.note`, and name the journal's key of what they tell of. The
 engine adds the rest of the address: which thread, below which others, which step and role, and
 whether it was told before.
+
+Each begin has one end, however it comes about (a result, a fault, a limit, a cancellation), unless
+the process dies:
+
+ThreadStarted   ThreadEnded
+RoleStarted     RoleFinished or RoleStopped
+RoundStarted    ModelReplied or ModelFailed     under the same key
+ToolStarted     ToolFinished                    under the same key
 """
 
 from __future__ import annotations
@@ -11,9 +19,12 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from workflow_protocol._errors import Suspended
 from workflow_protocol._usage import Usage
 
 T = TypeVar("T")
+
+_MESSAGE_CHARS = 200
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
@@ -28,7 +39,9 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=T
     step: int = 0
     """The step at work, counted from 0."""
     recorded: bool = False
-    """It happened in an earlier run, and is told again because a resumed turn comes by it."""
+    """It happened in an earlier run, and is told again because a resumed turn comes by its record.
+    Whoever counts calls, tokens or costs leaves these out, and then counts nothing twice. A call
+    whose record was not on disk yet when the process died is made again, and told as new again."""
     key: str = ""
     """The journal's key of the model call or tool call, such as `llm/3` or `tool/3/0`: it begins
     and ends under this key, and no other call of the turn has it."""
@@ -45,7 +58,10 @@ class ThreadStarted(_Event, frozen=True):
 
 
 class RoleStarted(_Event, frozen=True):
-    """The turn of `role` began, or goes on if `recorded`."""
+    """The turn of `role` began, or goes on if `recorded`: an earlier run has recorded a part of it.
+
+    `RoleFinished` or `RoleStopped` follows.
+    """
 
 
 class RoundStarted(_Event, frozen=True):
@@ -68,31 +84,43 @@ class ModelReplied(_Event, frozen=True):
     elapsed_ms: int = 0
     model: str = ""
     """The name that was asked for."""
+    response_model: str = ""
+    """The name of the model that replied, where the reply tells one."""
+    provider: str = ""
+    """The provider's name in the configuration, or else the host of its base URL."""
     finish: str = ""
     """Why the reply ended: `stop`, `tool_calls`, `length`, …"""
+    cost_micros: int | None = None
+    """What the call counts against `max_cost`, in millionths of the currency: by the price table,
+    or else what the provider says. `None` where neither tells. The engine sets it."""
 
 
 class ModelFailed(_Event, frozen=True):
-    """A model could not be asked, after all retries. The turn ends, unless the role catches it."""
+    """A model call ended without a reply: after all retries, by a limit, or cancelled. The turn
+    ends, unless the role catches it."""
 
     round: int
     error: str
-    """The type of the exception."""
+    """What `error_type` gives of the exception."""
     message: str
     """The beginning of what it says."""
     elapsed_ms: int = 0
+    model: str = ""
+    provider: str = ""
 
 
 class ToolStarted(_Event, frozen=True):
     """A tool call is about to run; `ToolFinished` follows under the same key. `arguments` is JSON.
 
-    What an agent of the command line calls has no key of its own, but a `call_id`.
+    Of what an agent of the command line calls, the key begins with that of the agent's run.
     """
 
     name: str
     arguments: str
     call_id: str = ""
     """The model's id for the call."""
+    round: int = 0
+    """Of the reply that made the call; of an agent of the command line, its run."""
 
 
 class ToolFinished(_Event, frozen=True):
@@ -101,18 +129,48 @@ class ToolFinished(_Event, frozen=True):
     name: str
     ok: bool
     skipped: bool = False
-    """It was not made: the model gave its result earlier in the same reply."""
+    """It was not made, and nothing told that it began: the model gave its result earlier in the
+    same reply."""
     summary: str = ""
     elapsed_ms: int = 0
     call_id: str = ""
+    round: int = 0
+    error: str = ""
+    """Why it is not `ok`: the name of the class of what the tool raised, or one of `CALL_FAULTS`;
+    empty for what was skipped."""
+
+
+CALL_FAULTS = frozenset(
+    {
+        "cancelled",
+        "denied",
+        "invalid_arguments",
+        "suspended",
+        "timeout",
+        "tool_error",
+        "unfinished",
+        "unknown_outcome",
+        "unknown_tool",
+    }
+)
+"""What `ToolFinished.error` may be beside the name of an exception's class.
+
+`cancelled`: the thread was stopped, or its time is over. `denied`: by a guard or a person.
+`invalid_arguments`: they don't fit the tool's parameters. `suspended`: the call waits for a person
+or a limit, and begins again when the thread is resumed. `timeout`: the tool took longer than it
+may. `unfinished`: an agent of the command line ended before the call did. `unknown_outcome`: it was
+at work when the process died. `unknown_tool`: there is none of this name. `tool_error`: it failed,
+and more is not known, as inside an agent of the command line.
+"""
 
 
 class Retrying(_Event, frozen=True):
-    """A provider fault passed by; the request is sent again after `wait_s` seconds."""
+    """A provider fault passed by; the request of `key` is sent again after `wait_s` seconds."""
 
     reason: str
     attempt: int
     wait_s: float
+    round: int = 0
 
 
 class Replied(_Event, frozen=True):
@@ -139,10 +197,21 @@ class RoleFinished(_Event, frozen=True):
     elapsed_ms: int = 0
 
 
+class RoleStopped(_Event, frozen=True):
+    """The turn of `role` ended without a step. A resume of the thread goes on with it."""
+
+    error: str
+    """What `error_type` gives of the exception."""
+    message: str
+    """The beginning of what it says."""
+    elapsed_ms: int = 0
+
+
 class ThreadEnded(_Event, frozen=True):
     """A run of a thread ended; see the states of the engine."""
 
     state: str
+    """`interrupted` where the store failed, so that the end is not recorded."""
     return_code: int
     summary: str
     error: str = ""
@@ -165,6 +234,29 @@ Event = (
     | Replied
     | Resolved[Any]
     | RoleFinished
+    | RoleStopped
     | ThreadEnded
 )
 """Any event; `msgspec.json.encode` gives a tagged object, one line each."""
+
+
+def error_type(error: BaseException) -> str:
+    """What events call the exception that ended something.
+
+    Returns:
+        `suspended` where a person or a limit is waited for, `cancelled` for a cancellation, Ctrl-C
+        included; of all others the name of the class.
+    """
+    if isinstance(error, Suspended):
+        return "suspended"
+    return type(error).__name__ if isinstance(error, Exception | SystemExit) else "cancelled"
+
+
+def error_message(error: BaseException) -> str:
+    """The beginning of what an exception says, for events; empty for a cancellation."""
+    if not isinstance(error, Exception):
+        return ""
+    try:
+        return str(error)[:_MESSAGE_CHARS]
+    except Exception:  # noqa: BLE001 - the class may be anybody's
+        return ""

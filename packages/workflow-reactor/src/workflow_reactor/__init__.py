@@ -44,6 +44,7 @@ from workflow_reactor._result_tool import (
     ResultSchema,
 )
 from workflow_reactor._shown_url import HIDDEN, base_url_fault, shown_url, without_keys
+from workflow_reactor._told_call import CallOutcome, tell_call
 from workflow_reactor._tool_result import ToolResult
 from workflow_reactor.http._client import (
     HttpLlm,
@@ -88,6 +89,7 @@ __all__ = [
     "HIDDEN",
     "RESOLVE",
     "AssistantMessage",
+    "CallOutcome",
     "ContentRefused",
     "Conversation",
     "DialectName",
@@ -143,6 +145,7 @@ __all__ = [
     "schema_faults",
     "shown_url",
     "system",
+    "tell_call",
     "tool_result",
     "unfold_json",
     "user",

@@ -10,11 +10,20 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from workflow_protocol import Event, Journal, Metered, ModelFailed, ModelReplied, RoundStarted
+from workflow_protocol import (
+    Event,
+    Journal,
+    Metered,
+    ModelFailed,
+    ModelReplied,
+    RoundStarted,
+    error_message,
+    error_type,
+)
 from workflow_reactor._errors import ContentRefused, ProviderError
 from workflow_reactor._messages import AssistantMessage, Message
 from workflow_reactor._provider import Profile
-from workflow_reactor._refusals import raise_if_refused, record_refusal
+from workflow_reactor._refusals import raise_if_refused, record_refusal, was_refused
 from workflow_reactor.reply._reply import read_reply
 from workflow_reactor.request._bodies import NO_OPTIONS, Frame, RequestOptions
 from workflow_reactor.request._conversation import Conversation
@@ -110,14 +119,54 @@ async def ask_model(
         ContentRefused: it was refused for its content, now or in an earlier run of the turn.
     """
     key = f"llm/{round}"
-    await journal.note(RoundStarted(key=key, round=round, max_rounds=max_rounds))
-    started = time.monotonic()
     conversation = messages if isinstance(messages, Conversation) else Conversation(messages)
     frame = llm.frame(tools, options)
-    found: AssistantMessage | None = None
+    refused = conversation.is_new and was_refused(journal, conversation, frame, round=round)
+    await journal.note(RoundStarted(key=key, round=round, max_rounds=max_rounds, recorded=refused))
+    began_s = time.monotonic()
+    try:
+        reply = await _ask(llm, journal, conversation, tools, options, frame, round=round)
+    except BaseException as error:
+        await journal.note(
+            ModelFailed(
+                key=key,
+                round=round,
+                recorded=refused,
+                error=error_type(error),
+                message=error_message(error),
+                elapsed_ms=int((time.monotonic() - began_s) * 1000),
+                model=frame.model,
+                provider=frame.provider,
+            )
+        )
+        raise
+    await journal.note(
+        ModelReplied(
+            key=key,
+            round=round,
+            model=frame.model,
+            response_model=reply.model,
+            provider=frame.provider,
+            finish=reply.finish,
+            usage=reply.usage,
+            text=reply.text[:200],
+            elapsed_ms=int((time.monotonic() - began_s) * 1000),
+        )
+    )
+    return reply
 
-    def elapsed_ms() -> int:
-        return int((time.monotonic() - started) * 1000)
+
+async def _ask(
+    llm: LlmFn,
+    journal: Journal,
+    conversation: Conversation,
+    tools: Sequence[ToolDefinition],
+    options: RequestOptions,
+    frame: Frame,
+    *,
+    round: int,
+) -> AssistantMessage:
+    found: AssistantMessage | None = None
 
     async def perform() -> bytes:
         nonlocal found
@@ -129,16 +178,6 @@ async def ask_model(
             if isinstance(error, ContentRefused) and error.attempts:
                 await record_refusal(journal, conversation, frame, error, round=round)
             error.messages = tuple(conversation)
-            words = str(error)[:200]
-            await journal.note(
-                ModelFailed(
-                    key=key,
-                    round=round,
-                    error=type(error).__name__,
-                    message=words,
-                    elapsed_ms=elapsed_ms(),
-                )
-            )
             raise
         conversation.is_new = False
         raw = found.raw
@@ -154,7 +193,7 @@ async def ask_model(
         return found
 
     raw = await journal.run(
-        key,
+        f"llm/{round}",
         perform,
         type=bytes,
         digest=conversation.digest(frame),
@@ -165,19 +204,7 @@ async def ask_model(
             used=lambda raw: read(raw).usage,
         ),
     )
-    reply = _with_strict_calls(read(raw), tools, llm.profile)
-    await journal.note(
-        ModelReplied(
-            key=key,
-            round=round,
-            model=frame.model,
-            finish=reply.finish,
-            usage=reply.usage,
-            text=reply.text[:200],
-            elapsed_ms=elapsed_ms(),
-        )
-    )
-    return reply
+    return _with_strict_calls(read(raw), tools, llm.profile)
 
 
 def _with_strict_calls(

@@ -80,6 +80,8 @@ class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent back as the assistant's turn: valid for the strictest endpoint."""
     raw: bytes
     """The body of the provider's reply as it came. The journal records it."""
+    model: str = ""
+    """The name of the model that replied, where the reply tells one."""
 
     @property
     def broke_off(self) -> str:

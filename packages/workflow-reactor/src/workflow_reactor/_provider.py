@@ -79,6 +79,8 @@ class LlmProvider:
     base_url: str
     """Up to and without `/chat/completions`, such as `https://host/v1`; it may have a query."""
     model: str
+    name: str = ""
+    """What observers call it; the host of the base URL if not given."""
     api_key: Secret = field(default_factory=lambda: Secret(""))
     timeout_s: float = 600.0
     """Seconds for one whole exchange."""

@@ -21,11 +21,13 @@ from workflow_protocol import (
     Suspended,
     ThreadContext,
     WorkflowError,
+    error_type,
 )
 from workflow_reactor._errors import MaxRoundsExceeded
 from workflow_reactor._llm import LlmFn, LlmSource, ask_model, open_llm
 from workflow_reactor._messages import AssistantMessage, ToolCall, system, tool_result, user
 from workflow_reactor._result_tool import RESOLVE, ResultSchema
+from workflow_reactor._told_call import CallOutcome, tell_call
 from workflow_reactor.request._bodies import RequestOptions
 from workflow_reactor.request._conversation import Conversation
 from workflow_reactor.request._tools import ToolDefinition, ToolHandler
@@ -130,31 +132,55 @@ class _Turn(msgspec.Struct, Generic[T], frozen=True):
                 except SchemaMismatch as misfit:
                     text = f"Error: the result is not valid; mend it and resolve again:\n{misfit}"
             else:
-                text = await self._run(call, f"tool/{round}/{index}")
+                key = f"tool/{round}/{index}"
+                text = (await self._tell_run(call, key, round)).text
             messages.append(tool_result(call, text))
         return None
 
-    async def _run(self, call: ToolCall, key: str) -> str:
+    async def _tell_run(self, call: ToolCall, key: str, round: int) -> CallOutcome:
+        journal = self.thread.journal
+        return await tell_call(
+            journal, call, lambda: self._run(call, key), lambda ran: ran, key=key, round=round
+        )
+
+    async def _run(self, call: ToolCall, key: str) -> CallOutcome:
         """Run one call by the journal. Whatever goes wrong with it is a result for the model."""
         tool = self.tools.get(call.name)
         if tool is None:
             names = ", ".join([*self.tools, RESOLVE])
-            return f"Error: there is no tool {call.name!r}; the tools are {names}"
+            text = f"Error: there is no tool {call.name!r}; the tools are {names}"
+            return await self._refuse(key, CallOutcome(text, "unknown_tool"))
         received = tool.receive(call)
         if received.fault:
-            return f"Error: {received.fault}"
+            refused = CallOutcome(f"Error: {received.fault}", "invalid_arguments")
+            return await self._refuse(key, refused)
+        error_now = ""
 
         async def perform() -> str:
+            nonlocal error_now
             try:
                 with anyio.move_on_after(tool.timeout_s):
                     return await self.handler(received, self.thread)
             except Suspended:
                 raise
             except Exception as error:  # noqa: BLE001 - a tool may raise anything
+                error_now = error_type(error)
                 return f"Error: {error or type(error).__name__}"
+            error_now = "timeout"
             return f"Error: {tool.name} took longer than {tool.timeout_s or 0:g} s"
 
         try:
-            return await self.thread.journal.run(key, perform, type=str, effect=tool.effect)
+            text = await self.thread.journal.run(key, perform, type=str, effect=tool.effect)
         except OutcomeUnknown as unknown:
-            return f"Error: {unknown}"
+            return CallOutcome(f"Error: {unknown}", "unknown_outcome")
+        before = "tool_error" if text.startswith("Error: ") else ""  # of a recorded one
+        return CallOutcome(text, error_now or before)
+
+    async def _refuse(self, key: str, refused: CallOutcome) -> CallOutcome:
+        """Record a call that is not run, so that a resume tells it as one that it knows."""
+
+        async def text() -> str:
+            return refused.text
+
+        await self.thread.journal.run(key, text, type=str)
+        return refused

@@ -12,7 +12,7 @@ import hashlib
 
 import msgspec
 
-from workflow_protocol import Journal, recorded_result
+from workflow_protocol import Journal, LastingJournal, recorded_result
 from workflow_reactor._errors import ContentRefused
 from workflow_reactor.request._bodies import Frame
 from workflow_reactor.request._conversation import Conversation
@@ -22,6 +22,13 @@ class _Refusal(msgspec.Struct, frozen=True):
     message: str
     status: int | None
     provider_message: str
+
+
+def was_refused(journal: Journal, conversation: Conversation, frame: Frame, *, round: int) -> bool:
+    """Whether the request was refused in an earlier run of the turn."""
+    if not isinstance(journal, LastingJournal):
+        return False
+    return recorded_result(journal, _key(conversation, frame, round)) is not None
 
 
 def raise_if_refused(

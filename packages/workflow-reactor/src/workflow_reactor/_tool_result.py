@@ -14,6 +14,8 @@ class ToolResult(msgspec.Struct, frozen=True, array_like=True):
     """What it ran with, where that is not what the model wrote."""
     note: str = ""
     """What the person decided, in words for the model. It isn't the tool's, so not in the text."""
+    error: str = ""
+    """Why it is not `ok`: see `ToolFinished.error`."""
 
     def words(self) -> str:
         """All of it, for the model."""

@@ -93,6 +93,8 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
     arguments: str = ""
     """What the guards judged."""
+    error: str = "denied"
+    """See `ToolFinished.error`."""
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -117,7 +119,7 @@ class Gate(msgspec.Struct, frozen=True):
         try:
             read = await shown.read()
         except UnusableArguments as misread:
-            return Refusal(str(misread))
+            return Refusal(str(misread), error="invalid_arguments")
         proposed = self._proposed(read, history)
         decision = await judge(self.guard, proposed, self.ctx)
         match decision:

@@ -14,7 +14,7 @@ from workflow_cas import Store, StoreError
 from workflow_execute._budget import NO_CHARGE, Budget, Charge
 from workflow_execute._errors import JournalMismatch
 from workflow_execute._ids import now_ms
-from workflow_execute._records import TurnRecord
+from workflow_execute._records import SUPERVISOR_KEYS, TurnRecord
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._input import check_input, describe_input
 from workflow_execute.journal._meter import TurnMeter
@@ -28,6 +28,7 @@ from workflow_protocol import (
     Event,
     Hash,
     Metered,
+    ModelReplied,
     OutcomeUnknown,
     Question,
     RoleStarted,
@@ -88,6 +89,7 @@ class StoreJournal:
         """Calls that the model wrote after its result."""
         self.meter = TurnMeter(budget, thread_id, self.writer)
         self._done: set[str] = set()
+        self._charges: dict[str, Charge] = {}
         self._performing = 0
         self._last_size = 0
 
@@ -112,18 +114,19 @@ class StoreJournal:
         if self.interrupted:
             await self._pass_interruption(record, metered)
         reserved = NO_CHARGE if metered is None else self.meter.reserve(key, metered)
-        began_s = time.monotonic()
         try:
-            value = await self._perform(record, perform)
+            value, took_s = await self._perform(record, perform)
         except BaseException as error:
             if metered is not None:
                 await self._give_up_call(key, metered, reserved, error)
             raise
-        charge = NO_CHARGE if metered is None else self.meter.settle(reserved, metered, value)
+        charge = NO_CHARGE
+        if metered is not None:
+            charge = self._charges[key] = self.meter.settle(reserved, metered, value)
         data = encode(value)
-        record, objects = with_result(record, data, charge)
+        record, objects = with_result(record, data, charge, took_s)
         is_free_read = effect is Effect.READ and metered is None and options.get("request") is None
-        quick = is_free_read and time.monotonic() - began_s < QUICK_READ_S
+        quick = is_free_read and took_s < QUICK_READ_S
         if quick and len(data) <= MOST_DEFERRED_BYTES and self.writer.queued < MOST_DEFERRED:
             self.writer.defer(record, *objects)
         else:
@@ -142,14 +145,33 @@ class StoreJournal:
 
     async def note(self, event: Event) -> None:
         """See `Journal.note`."""
-        results = self._known.results
         if isinstance(event, RoleStarted):
             self.questions.role = event.role
+            if self._has_begun:
+                event = msgspec.structs.replace(event, recorded=True)
         elif isinstance(event, ToolFinished) and event.skipped:
             self.skipped_calls.append(f"{event.key} {event.name}")
-        if event.key in results or (isinstance(event, RoleStarted) and results):
-            event = msgspec.structs.replace(event, recorded=True)
+        elif isinstance(event, ModelReplied):
+            event = self._with_cost(event)
+        if (known := self._known.results.get(event.key)) is not None:
+            event = _told_again(event, known.record)
         await self._notify(event)
+
+    @property
+    def _has_begun(self) -> bool:
+        """Whether an earlier run of the turn recorded anything. The supervisor comes before it."""
+        known = self._known
+        keys = (*known.results, *known.intents, *known.questions)
+        return any(not key.startswith(SUPERVISOR_KEYS) for key in keys)
+
+    def _with_cost(self, event: ModelReplied) -> ModelReplied:
+        """Add what the call counts against the limits, where that is known."""
+        known = self._known.results.get(event.key)
+        charge = self._charges.pop(event.key, NO_CHARGE)
+        micros = charge.micros if known is None else known.record.charged_micros
+        if not micros and not self.meter.has_price(event.model, event.usage):
+            return event
+        return msgspec.structs.replace(event, cost_micros=micros)
 
     def _reuse(self, known: JournalEntry, options: RunOptions[T]) -> T:
         """Return a recorded result, if it is the answer to the same input."""
@@ -169,8 +191,10 @@ class StoreJournal:
         if metered is not None or record.effect is not Effect.READ:  # a read may be unrecorded
             self.interrupted = False
 
-    async def _perform(self, record: TurnRecord, perform: Callable[[], Awaitable[T]]) -> T:
-        """Perform an effect when what has to be on disk before it is there."""
+    async def _perform(
+        self, record: TurnRecord, perform: Callable[[], Awaitable[T]]
+    ) -> tuple[T, float]:
+        """Perform an effect when what has to be on disk before it is there; give its seconds."""
         key, effect = record.key, record.effect
         if effect is Effect.UNSAFE:
             intent = TurnRecord(
@@ -180,8 +204,9 @@ class StoreJournal:
         elif effect is Effect.REPEATABLE:
             await self.writer.flush()  # it may do what was read, under a key that stays
         self._performing += 1
+        began_s = time.monotonic()
         try:
-            return await perform()
+            return await perform(), time.monotonic() - began_s
         except Suspended:
             # It asked before it did anything, so it may be begun again.
             if effect is Effect.UNSAFE:
@@ -200,3 +225,10 @@ class StoreJournal:
                 await self.meter.charge_lost_call(key, metered)
             except StoreError:  # the cancellation must go on
                 _log.exception("the charge of the lost call %r was not recorded", key)
+
+
+def _told_again(event: Event, record: TurnRecord) -> Event:
+    """The event of a call that an earlier run recorded, with the time that it took then."""
+    if isinstance(event, ModelReplied | ToolFinished):
+        return msgspec.structs.replace(event, recorded=True, elapsed_ms=record.took_ms)
+    return msgspec.structs.replace(event, recorded=True)

@@ -9,7 +9,7 @@ from workflow_execute._errors import LimitReached
 from workflow_execute._ids import now_ms
 from workflow_execute._records import SUPERVISOR_KEYS, TurnRecord
 from workflow_execute.journal._turn_writer import TurnWriter
-from workflow_protocol import Metered
+from workflow_protocol import Metered, Usage
 
 T = TypeVar("T")
 
@@ -66,6 +66,10 @@ class TurnMeter:
         self._budget.count(charge, thread_id=self._thread_id)
         self.add(charge)
         return charge
+
+    def has_price(self, model: str, used: Usage) -> bool:
+        """Whether it is known what calls cost: by the price table, or by the provider's word."""
+        return model in self._budget.limits.prices or used.cost_micros is not None
 
     def release(self, reserved: Charge) -> None:
         """Give a reservation back: the call was not made."""

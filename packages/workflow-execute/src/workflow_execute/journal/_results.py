@@ -32,7 +32,7 @@ def decode(data: bytes, type_: type[T]) -> T:
 
 
 def with_result(
-    record: TurnRecord, data: bytes, charge: Charge
+    record: TurnRecord, data: bytes, charge: Charge, took_s: float
 ) -> tuple[TurnRecord, tuple[Stored, ...]]:
     """Put a result into its record: short JSON inside it, which saves an object, else a content."""
     is_json = len(data) <= MOST_INLINE_BYTES and _is_json(data)
@@ -42,6 +42,7 @@ def with_result(
         value=msgspec.Raw(data) if is_json else msgspec.UNSET,
         charged_tokens=charge.tokens,
         charged_micros=charge.micros,
+        took_ms=int(took_s * 1000),
     )
     return record, () if is_json else (content(data),)
 

@@ -32,6 +32,11 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         """The name of the exception's class."""
         return "" if self.error is None else type(self.error).__name__
 
+    @property
+    def stopped_by(self) -> str:
+        """What events call the reason why a turn has no end: see `error_type`."""
+        return self.error_type or self.state
+
     def status(self, *, at_ms: int, role: str, turn_ms: int, died: bool) -> StatusRecord:
         """What is recorded of it.
 

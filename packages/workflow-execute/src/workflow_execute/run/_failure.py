@@ -58,7 +58,7 @@ def traceback_of(error: Exception) -> str:
     return text
 
 
-def message_of(error: Exception) -> str:
+def message_of(error: BaseException) -> str:
     """What an exception says, as text that can be stored, whatever its `__str__` does."""
     try:
         message = str(error)

@@ -33,6 +33,7 @@ from workflow_execute.run._ending import (
     failed,
     is_question,
 )
+from workflow_execute.run._failure import message_of
 from workflow_execute.run._services import RunServices
 from workflow_execute.run._thread_writer import ThreadWriter
 from workflow_execute.run._turn import new_turn, stored_turn
@@ -45,16 +46,19 @@ from workflow_protocol import (
     RoleFinished,
     RoleStarted,
     RoleStep,
+    RoleStopped,
     ThreadContext,
     ThreadEnded,
     ThreadId,
     ThreadStarted,
+    error_type,
     next_role,
 )
 from workflow_reactor import keep_open
 
 _log = logging.getLogger("workflow_execute")
 _COMMIT_GRACE_S = 10.0
+_MESSAGE_CHARS = 200
 
 Ancestor = tuple[ThreadId, str]
 """The id of a thread above another, and the name of its workflow."""
@@ -263,7 +267,19 @@ class Run:
         return CANCELLED
 
     async def _record(self, ending: Ending) -> None:
-        """Write how the run ended, and tell the observers."""
+        """Write how the run ended, and tell the observers.
+
+        Raises:
+            StoreError: it is not written; the observers are told all the same.
+        """
+        try:
+            await self._write_end(ending)
+        except BaseException as error:
+            await self._tell_end(ending, unwritten=error)
+            raise
+        await self._tell_end(ending)
+
+    async def _write_end(self, ending: Ending) -> None:
         ctx, turn = self._ctx, self._turn
         status = ending.status(
             at_ms=now_ms(),
@@ -280,16 +296,35 @@ class Run:
             )
         if status.state == "cancelled" and turn.children:
             await cancel_children(self._services.store, ctx.thread_id)
-        await self._notify(
-            ThreadEnded(
-                state=ending.state,
-                return_code=ending.return_code,
-                summary=ending.summary,
-                error=ending.error_type,
-                origin=ending.origin,
-                cause=ending.cause,
+
+    async def _tell_end(self, ending: Ending, unwritten: BaseException | None = None) -> None:
+        """Tell how the turn at work and the run ended, or that this could not be written."""
+        if self._role:
+            await self._notify(
+                RoleStopped(
+                    error=ending.stopped_by if unwritten is None else error_type(unwritten),
+                    message=ending.summary[:_MESSAGE_CHARS],
+                    elapsed_ms=self._turn.elapsed_ms,
+                )
             )
+            self._role = ""
+        ended = ThreadEnded(
+            state=ending.state,
+            return_code=ending.return_code,
+            summary=ending.summary,
+            error=ending.error_type,
+            origin=ending.origin,
+            cause=ending.cause,
         )
+        if unwritten is not None:
+            ended = msgspec.structs.replace(
+                ended,
+                state="interrupted",
+                return_code=1,
+                summary=message_of(unwritten),
+                error=error_type(unwritten),
+            )
+        await self._notify(ended)
 
     async def _notify(self, event: Event) -> None:
         """Tell the observers, with the address of what it is about."""

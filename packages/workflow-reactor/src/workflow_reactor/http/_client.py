@@ -172,7 +172,7 @@ class _Session:
             if wait_s is None:
                 raise self._error(fault, attempt)
             if self._note is not None:
-                await self._note(_retrying(fault, attempt, wait_s))
+                await self._note(_retrying(fault, attempt, wait_s, round))
             await self._sleep(wait_s)
             attempt, waited_s = attempt + 1, waited_s + wait_s
 
@@ -240,7 +240,13 @@ class _Session:
 def _framer(provider: LlmProvider) -> Framer:
     plain = {name: value for name, value in provider.headers.items() if isinstance(value, str)}
     place = f"{provider.base_url} {sorted(provider.headers)} {sorted(plain.items())}"
-    return Framer(provider.model, provider.profile, provider.extra_body, place=place)
+    return Framer(
+        provider.model,
+        provider.profile,
+        provider.extra_body,
+        place=place,
+        provider=provider.name or urlsplit(provider.base_url).hostname or "",
+    )
 
 
 _ERRORS: dict[str, type[ProviderError]] = {
@@ -251,8 +257,14 @@ _ERRORS: dict[str, type[ProviderError]] = {
 }
 
 
-def _retrying(fault: ProviderFault, attempt: int, wait_s: float) -> Retrying:
-    return Retrying(reason=fault.message[:200], attempt=attempt, wait_s=round(wait_s, 3))
+def _retrying(fault: ProviderFault, attempt: int, wait_s: float, of_round: int) -> Retrying:
+    return Retrying(
+        key=f"llm/{of_round}",
+        round=of_round,
+        reason=fault.message[:200],
+        attempt=attempt,
+        wait_s=round(wait_s, 3),
+    )
 
 
 @functools.cache

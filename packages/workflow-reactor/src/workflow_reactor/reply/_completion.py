@@ -65,6 +65,8 @@ class ReplyBody(msgspec.Struct, frozen=True):
     usage: object
     extra: Fields = {}
     """What else the provider put on the message, reasoning included."""
+    model: object = None
+    """What says that it has replied."""
 
 
 class _Function(msgspec.Struct):
@@ -89,6 +91,7 @@ class _Top(msgspec.Struct):
     choices: msgspec.Raw = _ABSENT
     usage: object = None
     error: object = None
+    model: object = None
 
 
 class _TolerantDecoder(Generic[T]):
@@ -141,7 +144,8 @@ def _read(body: bytes) -> ReplyBody:
     if choice is None or message is None:
         raise NotAReply("the reply has no choices[0].message")
     extra = unknown_fields(choice.message, MESSAGE_FIELDS)
-    return ReplyBody(message, _calls(message), choice.finish_reason, top.usage, extra)
+    calls = _calls(message)
+    return ReplyBody(message, calls, choice.finish_reason, top.usage, extra, top.model)
 
 
 def _says_something(error: object) -> bool:

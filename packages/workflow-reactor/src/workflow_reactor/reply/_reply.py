@@ -77,6 +77,7 @@ def read_reply(
         reasoning=_reasoning(message, parts),
         message=assistant(text, calls, **echo),
         raw=body,
+        model=replace_all_surrogates(reply.model)[:200] if isinstance(reply.model, str) else "",
     )
 
 

@@ -39,6 +39,8 @@ class Frame(msgspec.Struct, frozen=True):
     """The model's name, which prices go by."""
     place: str = ""
     """Where the request goes, and what of the settings isn't in its bytes; nothing secret."""
+    provider: str = ""
+    """What the provider is called, for observers."""
 
     def body(self, messages: Iterable[Message]) -> bytes:
         """The exact bytes of the request."""
@@ -53,6 +55,7 @@ class Framer:
         profile: what the endpoint takes; options that it lacks are left out.
         extra_body: more fields for each request.
         place: see `Frame.place`.
+        provider: see `Frame.provider`.
     """
 
     def __init__(
@@ -62,8 +65,10 @@ class Framer:
         extra_body: Mapping[str, Any] | None = None,
         *,
         place: str = "",
+        provider: str = "",
     ) -> None:
         self._model = model
+        self._provider = provider
         self._place = place
         self._profile = profile
         self._start = _encode({"model": model, **(extra_body or {}), "stream": False})[:-1]
@@ -83,7 +88,7 @@ class Framer:
             fields = self._fields(options, has_tools=bool(tools))
             rest = b"," + _encode(fields)[1:] if fields else b"}"
             self._options = options
-            self._last = Frame(self._head, b"]" + rest, self._model, self._place)
+            self._last = Frame(self._head, b"]" + rest, self._model, self._place, self._provider)
         return self._last
 
     def _fields(self, options: RequestOptions, *, has_tools: bool) -> JsonObject:

@@ -22,7 +22,7 @@ class ScriptedLlm(Script[bytes]):
     def __init__(self, replies: Sequence[Reply], profile: Profile | None = None) -> None:
         super().__init__(replies)
         self.profile = profile or Profile()
-        self._framer = Framer("scripted", self.profile)
+        self._framer = Framer("scripted", self.profile, provider="scripted")
 
     def frame(self, tools: Sequence[ToolDefinition], options: RequestOptions) -> Frame:
         """What a request has around its messages."""

@@ -140,7 +140,8 @@ async def open_provider(
         return
     plugin = await anyio.to_thread.run_sync(_load_plugin, resolved, config_path(home))
     async with plugin_provider(resolved.kind, resolved.model, plugin) as provider:
-        yield apply_settings(provider, resolved.provider)
+        named = replace(provider, name=resolved.provider_name)
+        yield apply_settings(named, resolved.provider)
 
 
 def effective_config(home: Path) -> Config:

@@ -111,6 +111,7 @@ def make_provider(
     provider = LlmProvider(
         base_url=base_url,
         model=model,
+        name=resolved.provider_name,
         api_key=_secret(resolved, environment, path),
         headers=_headers(resolved, environment, path),
     )
