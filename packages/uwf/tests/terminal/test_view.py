@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import anyio
+import pytest
 
 from uwf.terminal._view import Progress
-from workflow_protocol import ToolFinished, ToolStarted
-from workflow_reactor.testing import call
+from workflow_protocol import ModelReplied, ToolFinished, ToolStarted, Usage
+from workflow_reactor.testing import call, function, say
 
 from ..cli import Cli, example
 from ..entries import APPROVED, FACTS, ONE, PROJECT
@@ -63,3 +64,34 @@ def test_each_of_several_calls_at_once_is_shown_with_its_own_arguments() -> None
         '  ✓ read_file {"path": "a"}',
         '  ✗ read_file: there is no \'b\'  {"path": "b"}',
     ]
+
+
+async def test_what_a_model_says_beside_its_calls_is_shown_before_them(uwf: Cli) -> None:
+    uwf.write("README.md", PROJECT)
+    look = say("I will read\x1b[2J the README.", function("read_file", path="README.md"))
+    async with uwf.scripted([look, call("resolve", **FACTS), APPROVED]):
+        ran = await uwf("run", example("repo_facts"), "What is it?")
+
+    said, read = ran.err.splitlines()[2:4]
+    assert said == "  “I will read [2J the README.”"
+    assert read.startswith("  ✓ read_file")
+    assert "approved" not in "".join(line for line in ran.err.splitlines() if "“" in line)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", None),
+        ('{"tool": "read_file", "args": {}}', None),
+        ('```json\n{"approved": true}', None),
+        ("true", None),
+        ("<final_answer>42</final_answer>", None),
+        ("<thought>I look.</thought>\n<action>read_file()</action>", "  “I look.”"),
+        ("one\ttwo\r\n\nthree", "  “one two three”"),
+        ("word " * 40, f"  “{'word ' * 6}word…”"),
+        ("x" * 200, f"  “{'x' * 35}…”"),
+    ],
+)
+def test_only_words_for_people_are_shown_cut_at_a_space(text: str, shown: str | None) -> None:
+    replied = ModelReplied(round=0, usage=Usage(), text=text)
+    assert Progress(lambda: 40).line(replied) == shown

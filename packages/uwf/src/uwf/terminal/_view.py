@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TextIO, cast
 
 from uwf.terminal._screen import Screen
+from uwf.terminal._spoken import spoken_words
 from uwf.terminal._style import STATES, Style, Styled, is_rich_terminal, render, wants_colour
 from uwf.terminal._table import RICH_STYLES, make_console
 from workflow_protocol import (
@@ -56,6 +57,8 @@ class Progress:
             case ModelReplied():
                 self.usage += event.usage
                 self.now = "reading the reply"
+                words = spoken_words(event.text, self._width() - 4)
+                return f"  “{words}”" if words else None
             case Retrying():
                 self.now = f"waiting {event.wait_s:.1f} s: {event.reason}"
                 return shorten(f"  {self.now}", len(self.now) + 2)
