@@ -27,7 +27,6 @@ from workflow_protocol import (
     Effect,
     RoleDefinition,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor import LlmProvider, Secret
@@ -67,15 +66,11 @@ def workflow(*adapters: AdapterFn) -> Workflow:
         RoleDefinition(name=f"role{i}", description="d", system_prompt="Count.", schema=Count)
         for i in range(len(adapters))
     ]
-    table = {
-        role: [Transition(after)] for role, after in zip(roles, [*roles[1:], END], strict=True)
-    }
+    table = {role: [after] for role, after in zip(roles, [*roles[1:], END], strict=True)}
     return create_workflow(
-        WorkflowDefinition(
-            description="d", roles=roles, table={START: [Transition(roles[0])], **table}
-        ),
+        WorkflowDefinition(description="d", table={START: roles[0], **table}),
         AdapterBinding(
-            adapter=adapters[0],
+            adapters[0],
             overrides={role.name: each for role, each in zip(roles, adapters, strict=True)},
         ),
     )

@@ -56,7 +56,7 @@ def workflow(provider: LlmProvider, dialect: DialectName) -> Workflow:
     return create_workflow(
         repo_facts.run.definition,
         AdapterBinding(
-            adapter=create_llm_adapter(provider),
+            create_llm_adapter(provider),
             overrides={"reader": create_react_adapter(reader)},
         ),
     )

@@ -46,7 +46,6 @@ from workflow_protocol import (
     StartStep,
     ThreadContext,
     ThreadId,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor import LlmProvider, ToolCall, ToolDefinition
@@ -124,8 +123,7 @@ ADD = ToolDefinition(
 ROLE = RoleDefinition(name="counter", description="Counts.", system_prompt="Count.", schema=Answer)
 DEFINITION = WorkflowDefinition(
     description="Counting.",
-    roles=[ROLE],
-    table={START: [Transition(ROLE)], ROLE: [Transition(END)]},
+    table={START: ROLE, ROLE: END},
 )
 
 
@@ -231,7 +229,7 @@ async def loop_alone(url: str) -> None:
 
 def workflow(url: str, **more: Any) -> Any:
     """A workflow of that one role."""
-    return create_workflow(DEFINITION, AdapterBinding(adapter=adapter(url, **more)))
+    return create_workflow(DEFINITION, AdapterBinding(adapter(url, **more)))
 
 
 async def in_memory(url: str) -> None:

@@ -23,16 +23,13 @@ from workflow_protocol import (
     ThreadStarted,
     ToolFinished,
     ToolStarted,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor.testing import ScriptedLlm, Wire, call, function, http, loopback_server, say
 
-READER = RoleDefinition(name="reader", description="", system_prompt="Read.", schema=int)
+READER = RoleDefinition(name="reader", system_prompt="Read.", schema=int)
 ONE_ROLE = WorkflowDefinition(
-    description="",
-    roles=[READER],
-    table={START: [Transition(READER)], READER: [Transition(END)]},
+    table={START: READER, READER: END},
 )
 
 
@@ -63,7 +60,7 @@ async def test_parallel_calls_begin_and_end_under_keys_of_their_own() -> None:
     adapter = create_react_adapter(ReactAdapterConfig(llm=llm, toolset=Toolset.combine(read)))
     engine = Engine(MemoryStore(), observer=heard.append)
 
-    result = await engine.start(create_workflow(ONE_ROLE, AdapterBinding(adapter=adapter)), "p")
+    result = await engine.start(create_workflow(ONE_ROLE, AdapterBinding(adapter)), "p")
 
     assert result.state == "completed", result.error
     begun = {each.key: each for each in heard if isinstance(each, ToolStarted)}
@@ -95,7 +92,7 @@ async def test_what_a_resume_tells_again_is_marked() -> None:
     script = [call("look"), REFUSED, call("look"), call("resolve", value=1)]
     async with loopback_server(script) as server:
         config = ReactAdapterConfig(provider=server.provider(), toolset=Toolset.combine(look))
-        run = create_workflow(ONE_ROLE, AdapterBinding(adapter=create_react_adapter(config)))
+        run = create_workflow(ONE_ROLE, AdapterBinding(create_react_adapter(config)))
         failed = await engine.start(run, "p")
         assert failed.state == "failed"
         assert not [each for each in heard if each.recorded]
@@ -120,16 +117,14 @@ async def test_a_child_s_events_name_the_threads_above_it() -> None:
     child = create_workflow(
         ONE_ROLE,
         AdapterBinding(
-            adapter=create_react_adapter(
-                ReactAdapterConfig(llm=ScriptedLlm([call("resolve", value=1)]))
-            )
+            create_react_adapter(ReactAdapterConfig(llm=ScriptedLlm([call("resolve", value=1)])))
         ),
     )
     heard: list[Event] = []
     engine = Engine(MemoryStore(), observer=heard.append)
 
     result = await engine.start(
-        create_workflow(ONE_ROLE, AdapterBinding(adapter=workflow_adapter("below", child))),
+        create_workflow(ONE_ROLE, AdapterBinding(workflow_adapter("below", child))),
         "p",
         name="above",
     )
@@ -147,7 +142,7 @@ async def test_a_model_that_can_t_be_asked_is_told() -> None:
     heard: list[Event] = []
     async with loopback_server([REFUSED]) as server:
         adapter = create_react_adapter(ReactAdapterConfig(provider=server.provider()))
-        run = create_workflow(ONE_ROLE, AdapterBinding(adapter=adapter))
+        run = create_workflow(ONE_ROLE, AdapterBinding(adapter))
         result = await Engine(MemoryStore(), observer=heard.append).start(run, "p")
 
     assert result.state == "failed"

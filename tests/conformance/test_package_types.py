@@ -25,7 +25,6 @@ from workflow_protocol import (
     RoleDefinition,
     SchemaMismatch,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
     schema_of,
     stored_form,
@@ -164,10 +163,8 @@ def test_what_a_model_writes_for_a_type_of_a_package_is_kept_and_allowed(module:
 
 def looked_at(type_: Any, text: str, seen: list[Any]) -> Any:
     """A workflow whose model gives a value, and whose code looks at it."""
-    giver: RoleDefinition[Any] = RoleDefinition(
-        name="giver", description="", system_prompt="Give.", schema=type_
-    )
-    looker = RoleDefinition(name="looker", description="", system_prompt="", schema=int)
+    giver: RoleDefinition[Any] = RoleDefinition(name="giver", system_prompt="Give.", schema=type_)
+    looker = RoleDefinition(name="looker", system_prompt="", schema=int)
 
     async def look(ctx: ThreadContext) -> int:
         step = ctx.last(giver)
@@ -177,16 +174,14 @@ def looked_at(type_: Any, text: str, seen: list[Any]) -> Any:
 
     return create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=[giver, looker],
             table={
-                START: [Transition(giver)],
-                giver: [Transition(looker)],
-                looker: [Transition(END)],
+                START: giver,
+                giver: looker,
+                looker: END,
             },
         ),
         AdapterBinding(
-            adapter=create_llm_adapter(ScriptedLlm([say(text)])),
+            create_llm_adapter(ScriptedLlm([say(text)])),
             overrides={"looker": adapter_of(look)},
         ),
     )

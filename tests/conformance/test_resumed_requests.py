@@ -17,7 +17,6 @@ from workflow_protocol import (
     AdapterBinding,
     RoleDefinition,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor import ContentRefused, LlmProvider, Secret, ToolCall, ToolDefinition
@@ -49,10 +48,9 @@ def workflow(provider: LlmProvider) -> Workflow:
     return create_workflow(
         WorkflowDefinition(
             description="Counting.",
-            roles=[ROLE],
-            table={START: [Transition(ROLE)], ROLE: [Transition(END)]},
+            table={START: ROLE, ROLE: END},
         ),
-        AdapterBinding(adapter=create_react_adapter(config)),
+        AdapterBinding(create_react_adapter(config)),
     )
 
 

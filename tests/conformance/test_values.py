@@ -35,7 +35,6 @@ from workflow_protocol import (
     RoleDefinition,
     ThreadContext,
     ThreadId,
-    Transition,
     WorkflowDefinition,
     schema_of,
 )
@@ -177,10 +176,8 @@ TYPES = st.one_of(pydantic_types(), msgspec_types(), dataclass_types())
 
 def flow(first: AdapterFn, schema: Any, seen: list[Any], *, fails: bool) -> Any:
     """A role that gives a value, and one that looks at it; that one may fail at its first turn."""
-    giver: RoleDefinition[Any] = RoleDefinition(
-        name="giver", description="", system_prompt="Give.", schema=schema
-    )
-    looker = RoleDefinition(name="looker", description="", system_prompt="", schema=int)
+    giver: RoleDefinition[Any] = RoleDefinition(name="giver", system_prompt="Give.", schema=schema)
+    looker = RoleDefinition(name="looker", system_prompt="", schema=int)
     failing = [fails]
 
     async def look(ctx: ThreadContext) -> int:
@@ -193,15 +190,13 @@ def flow(first: AdapterFn, schema: Any, seen: list[Any], *, fails: bool) -> Any:
 
     return create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=[giver, looker],
             table={
-                START: [Transition(giver)],
-                giver: [Transition(looker)],
-                looker: [Transition(END)],
+                START: giver,
+                giver: looker,
+                looker: END,
             },
         ),
-        AdapterBinding(adapter=first, overrides={"looker": adapter_of(look)}),
+        AdapterBinding(first, overrides={"looker": adapter_of(look)}),
     )
 
 
@@ -375,14 +370,10 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("way", ["adapter", "convert", "run_child"])
 async def test_a_child_s_value_is_the_same_one_above(way: str) -> None:
     llm = ScriptedLlm([say('{"amount": "12.50"}')])
-    role: RoleDefinition[Any] = RoleDefinition(
-        name="payer", description="", system_prompt="Pay.", schema=Cents
-    )
+    role: RoleDefinition[Any] = RoleDefinition(name="payer", system_prompt="Pay.", schema=Cents)
     child = create_workflow(
-        WorkflowDefinition(
-            description="", roles=[role], table={START: [Transition(role)], role: [Transition(END)]}
-        ),
-        AdapterBinding(adapter=create_llm_adapter(llm)),
+        WorkflowDefinition(table={START: role, role: END}),
+        AdapterBinding(create_llm_adapter(llm)),
     )
 
     async def by_hand(ctx: ThreadContext) -> object:

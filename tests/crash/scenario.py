@@ -36,7 +36,6 @@ from workflow_protocol import (
     RoleFn,
     RunOptions,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor import ToolCall, ToolDefinition
@@ -268,21 +267,20 @@ def workflow(traces: Traces, deadly: Deadly) -> Workflow:
         return adapter
 
     roles = [
-        RoleDefinition(name=name, description="", system_prompt=f"You are the {name}.", schema=int)
+        RoleDefinition(name=name, system_prompt=f"You are the {name}.", schema=int)
         for name in PLANS
     ]
     return create_workflow(
         WorkflowDefinition(
             description="leaves traces",
-            roles=roles,
             table={
-                START: [Transition(roles[0])],
-                roles[0]: [Transition(roles[1])],
-                roles[1]: [Transition(roles[2])],
-                roles[2]: [Transition(END)],
+                START: roles[0],
+                roles[0]: roles[1],
+                roles[1]: roles[2],
+                roles[2]: END,
             },
         ),
-        AdapterBinding(adapter=mortal(adapter)),
+        AdapterBinding(mortal(adapter)),
     )
 
 

@@ -27,8 +27,8 @@ from workflow_protocol import (
     Effect,
     RoleDefinition,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
+    when,
 )
 from workflow_reactor import ToolCall, ToolDefinition
 from workflow_reactor.testing import Reply, ScriptedLlm, call, function, say
@@ -41,10 +41,8 @@ class Report:
     ratio: float
 
 
-WRITER = RoleDefinition(
-    name="writer", description="", system_prompt="Write a “report”: ßİ\u0131.", schema=Report
-)
-JUDGE = RoleDefinition(name="judge", description="", system_prompt="Judge.", schema=bool)
+WRITER = RoleDefinition(name="writer", system_prompt="Write a “report”: ßİ\u0131.", schema=Report)
+JUDGE = RoleDefinition(name="judge", system_prompt="Judge.", schema=bool)
 GOOD = Condition(name="good", description="approved", check=lambda ctx: ctx.meta(JUDGE) is True)
 
 
@@ -95,14 +93,13 @@ def workflow(replies: list[Reply]) -> Workflow:
     return create_workflow(
         WorkflowDefinition(
             description="write until it is good",
-            roles=[WRITER, JUDGE],
             table={
-                START: [Transition(WRITER)],
-                WRITER: [Transition(JUDGE)],
-                JUDGE: [Transition(END, when=GOOD), Transition(WRITER)],
+                START: WRITER,
+                WRITER: JUDGE,
+                JUDGE: [when(GOOD, END), WRITER],
             },
         ),
-        AdapterBinding(adapter=adapter),
+        AdapterBinding(adapter),
     )
 
 

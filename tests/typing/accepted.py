@@ -7,7 +7,7 @@ import msgspec
 import pydantic
 
 from workflow_agent_llm import create_llm_adapter
-from workflow_execute import ChildResult, create_workflow, workflow_adapter
+from workflow_execute import ChildResult, Workflow, create_workflow, workflow_adapter
 from workflow_protocol import (
     END,
     START,
@@ -21,9 +21,10 @@ from workflow_protocol import (
     RunOptions,
     ScopedJournal,
     ThreadContext,
-    Transition,
     Usage,
     WorkflowDefinition,
+    otherwise,
+    when,
 )
 from workflow_reactor.testing import ScriptedLlm
 
@@ -38,11 +39,11 @@ class Review(msgspec.Struct):
     approved: bool
 
 
-planner = RoleDefinition(name="planner", description="", system_prompt="", schema=Plan)
-reviewer = RoleDefinition(name="reviewer", description="", system_prompt="", schema=Review)
-names = RoleDefinition(name="names", description="", system_prompt="", schema=list[str])
-word = RoleDefinition(name="word", description="", system_prompt="", schema=Literal["go", "stop"])
-either = RoleDefinition(name="either", description="", system_prompt="", schema=Plan | Review)
+planner = RoleDefinition(name="planner", system_prompt="", schema=Plan)
+reviewer = RoleDefinition(name="reviewer", system_prompt="", schema=Review)
+names = RoleDefinition(name="names", system_prompt="", schema=list[str])
+word = RoleDefinition(name="word", system_prompt="", schema=Literal["go", "stop"])
+either = RoleDefinition(name="either", system_prompt="", schema=Plan | Review)
 
 
 def conditions(ctx: ThreadContext) -> None:
@@ -59,17 +60,47 @@ def conditions(ctx: ThreadContext) -> None:
 adapter = create_llm_adapter(ScriptedLlm([]))
 assert_type(adapter("prompt", Plan), RoleFn[Plan])
 workflow = create_workflow(
-    WorkflowDefinition(
-        description="",
-        roles=[planner, reviewer],
-        table={
-            START: [Transition(planner)],
-            planner: [Transition(reviewer)],
-            "reviewer": [Transition(END)],
-        },
-    ),
-    AdapterBinding(adapter=adapter, overrides={"reviewer": adapter}),
+    WorkflowDefinition(table={START: planner, planner: reviewer, reviewer: END}),
+    AdapterBinding(adapter, overrides={reviewer: adapter, "planner": adapter}),
 )
+assert_type(workflow, Workflow[str, object])
+
+
+def accepted(ctx: ThreadContext) -> bool:
+    return ctx.visits(planner) > 1
+
+
+def reasons(ctx: ThreadContext) -> str:
+    return f"{ctx.visits(reviewer)} reviews"
+
+
+table = {
+    START: planner,
+    planner: (word, reviewer),
+    word: when(accepted, END),
+    reviewer: [
+        when(accepted, END),
+        when(accepted, word, tell="Go."),
+        otherwise(word, tell=reasons),
+    ],
+    either: "names",
+    names: END,
+}
+assert_type(WorkflowDefinition(table=table), WorkflowDefinition[str, object])
+assert_type(WorkflowDefinition(table=table, result=names), WorkflowDefinition[str, list[str]])
+assert_type(WorkflowDefinition(table=table, input=Plan), WorkflowDefinition[Plan, object])
+typed = WorkflowDefinition(table=table, input=Plan, result=either, description="d")
+assert_type(typed, WorkflowDefinition[Plan, Plan | Review])
+anything: WorkflowDefinition[Plan] = typed
+overrides = {reviewer: adapter}
+by_name = {"reviewer": adapter}
+bindings = [
+    AdapterBinding(adapter),
+    AdapterBinding(adapter, overrides),
+    AdapterBinding(overrides=by_name),
+    AdapterBinding(None, overrides={reviewer: adapter}),
+]
+assert_type(create_workflow(typed, bindings[0]), Workflow[Plan, Plan | Review])
 
 
 def convert(result: ChildResult) -> Plan:
@@ -80,7 +111,7 @@ def convert(result: ChildResult) -> Plan:
 
 child = workflow_adapter("child", workflow, convert=convert)
 assert_type(child("prompt", Plan), RoleFn[Plan])
-nested = AdapterBinding(adapter=adapter, overrides={"planner": child, "reviewer": child})
+nested = AdapterBinding(adapter, overrides={planner: child, "reviewer": child})
 
 
 class Counting(DirectJournal):

@@ -3,13 +3,16 @@
 import msgspec
 
 from workflow_protocol import (
+    START,
     AdapterBinding,
     Effect,
     Metered,
     RoleDefinition,
     ThreadContext,
-    Transition,
     Usage,
+    WorkflowDefinition,
+    otherwise,
+    when,
 )
 
 
@@ -21,9 +24,9 @@ class Review(msgspec.Struct):
     approved: bool
 
 
-planner = RoleDefinition(name="planner", description="", system_prompt="", schema=Plan)
-wrong_schema = RoleDefinition(name="x", description="", system_prompt="", schema=3)  # error
-not_a_type = RoleDefinition(name="x", description="", system_prompt="", schema=Plan(1))  # error
+planner = RoleDefinition(name="planner", system_prompt="", schema=Plan)
+wrong_schema = RoleDefinition(name="x", system_prompt="", schema=3)  # error
+not_a_type = RoleDefinition(name="x", system_prompt="", schema=Plan(1))  # error
 
 
 def conditions(ctx: ThreadContext) -> Review | None:
@@ -36,8 +39,29 @@ async def not_an_adapter(prompt: str) -> str:
     return prompt
 
 
-binding = AdapterBinding(adapter=not_an_adapter)  # error
-transition = Transition(3)  # error
+binding = AdapterBinding(not_an_adapter)  # error
+keyed = AdapterBinding(overrides={3: not_an_adapter})  # error
+WorkflowDefinition(table={START: 3})  # error
+WorkflowDefinition(table={3: planner})  # error
+WorkflowDefinition(table={START: (planner, 3)})  # error
+WorkflowDefinition(table={START: planner}, result="planner")  # error
+WorkflowDefinition(table={START: planner}, input=3)  # error
+WorkflowDefinition(table={START: planner}, roles=[planner])  # error
+
+
+async def later(ctx: ThreadContext) -> bool:
+    return ctx.depth == 0
+
+
+def count_steps(ctx: ThreadContext) -> int:
+    return len(ctx.steps)
+
+
+when(later, planner)  # error
+when(count_steps, planner)  # error
+when(lambda ctx: ctx.nothing, planner)  # error
+when(lambda ctx: True, planner, tell=count_steps)  # error
+otherwise(planner)  # error
 
 
 async def count() -> int:

@@ -23,20 +23,19 @@ ENTRY = """
 from workflow_agent_llm import create_llm_adapter
 from workflow_execute import create_workflow
 from workflow_protocol import (
-    END, START, AdapterBinding, RoleDefinition, Transition, WorkflowDefinition,
+    END, START, AdapterBinding, RoleDefinition, WorkflowDefinition,
 )
 from workflow_register import configured_llm
 
 from words import PROMPT
 
-role = RoleDefinition(name="greeter", description="", system_prompt=PROMPT, schema=str)
+role = RoleDefinition(name="greeter", system_prompt=PROMPT, schema=str)
 run = create_workflow(
     WorkflowDefinition(
         description="greet",
-        roles=[role],
-        table={START: [Transition(role)], role: [Transition(END)]},
+        table={START: role, role: END},
     ),
-    AdapterBinding(adapter=create_llm_adapter(configured_llm())),
+    AdapterBinding(create_llm_adapter(configured_llm())),
 )
 """
 
@@ -70,19 +69,18 @@ AGENT = """
 from workflow_agent_react import ReactAdapterConfig, create_react_adapter, workspace_tools
 from workflow_execute import create_workflow
 from workflow_protocol import (
-    END, START, AdapterBinding, RoleDefinition, Transition, WorkflowDefinition,
+    END, START, AdapterBinding, RoleDefinition, WorkflowDefinition,
 )
 from workflow_register import configured_llm
 
-role = RoleDefinition(name="agent", description="", system_prompt="PROMPT", schema=str)
-last = RoleDefinition(name="last", description="", system_prompt="Sum up.", schema=str)
+role = RoleDefinition(name="agent", system_prompt="PROMPT", schema=str)
+last = RoleDefinition(name="last", system_prompt="Sum up.", schema=str)
 run = create_workflow(
     WorkflowDefinition(
         description="work",
-        roles=[role, last],
-        table={START: [Transition(role)], role: [Transition(last)], last: [Transition(END)]},
+        table={START: role, role: last, last: END},
     ),
-    AdapterBinding(adapter=create_react_adapter(
+    AdapterBinding(create_react_adapter(
         ReactAdapterConfig(
             llm=configured_llm(), toolset=workspace_tools(sandbox="off"), dialect="native"
         )
@@ -117,20 +115,19 @@ NESTED = """
 from workflow_execute import create_workflow, workflow_adapter
 from workflow_execute.testing import adapter_of, in_turn
 from workflow_protocol import (
-    END, START, AdapterBinding, Question, RoleDefinition, Transition, WorkflowDefinition,
+    END, START, AdapterBinding, Question, RoleDefinition, WorkflowDefinition,
 )
 
 async def turn(ctx):
     return (await ctx.journal.ask("drop", Question(text="Drop the table?"))).text
 
-role = RoleDefinition(name="developer", description="", system_prompt="Develop.", schema=str)
+role = RoleDefinition(name="developer", system_prompt="Develop.", schema=str)
 run = create_workflow(
     WorkflowDefinition(
         description="nested",
-        roles=[role],
-        table={START: [Transition(role)], role: [Transition(END)]},
+        table={START: role, role: END},
     ),
-    AdapterBinding(adapter=workflow_adapter("develop", in_turn(turn, schema=str))),
+    AdapterBinding(workflow_adapter("develop", in_turn(turn, schema=str))),
 )
 """
 
@@ -139,13 +136,12 @@ AGENT_BELOW = f"""{AGENT}
 from workflow_execute import workflow_adapter
 
 agent = run
-developer = RoleDefinition(name="developer", description="", system_prompt="Develop.", schema=str)
+developer = RoleDefinition(name="developer", system_prompt="Develop.", schema=str)
 run = create_workflow(
     WorkflowDefinition(
         description="an agent below",
-        roles=[developer],
-        table={{START: [Transition(developer)], developer: [Transition(END)]}},
+        table={{START: developer, developer: END}},
     ),
-    AdapterBinding(adapter=workflow_adapter("develop", agent)),
+    AdapterBinding(workflow_adapter("develop", agent)),
 )
 """

@@ -34,9 +34,7 @@ async def test_limits_of_the_configuration_suspend_and_raising_them_goes_on(uwf:
 async def test_a_supervisor_of_the_configuration_stops_a_thread_that_goes_in_circles(
     uwf: Cli,
 ) -> None:
-    entry = uwf.write(
-        "agent.py", AGENT.replace("last: [Transition(END)]", "last: [Transition(role)]")
-    )
+    entry = uwf.write("agent.py", AGENT.replace("last: END", "last: role"))
     words = [call("resolve", value=word) for word in "abcd"]
     go_on = call("resolve", decision="continue", reason="fine")
     stop = call("resolve", decision="stop", reason="they repeat themselves")
@@ -67,9 +65,7 @@ async def test_a_supervisor_of_the_configuration_stops_a_thread_that_goes_in_cir
 
 
 async def test_a_resumed_thread_is_supervised_too(uwf: Cli) -> None:
-    entry = uwf.write(
-        "agent.py", AGENT.replace("last: [Transition(END)]", "last: [Transition(role)]")
-    )
+    entry = uwf.write("agent.py", AGENT.replace("last: END", "last: role"))
     stop = call("resolve", decision="stop", reason="enough")
     async with uwf.scripted([call("resolve", value="a"), say(""), stop]) as server:
         config = uwf.home / "workflow.yaml"

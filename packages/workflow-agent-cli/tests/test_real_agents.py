@@ -19,7 +19,6 @@ from workflow_protocol import (
     AdapterBinding,
     Answer,
     RoleDefinition,
-    Transition,
     Usage,
     WorkflowDefinition,
 )
@@ -75,7 +74,7 @@ class Setting:
             timeout_s=timeout_s,
         )
         llm = ScriptedLlm([call("resolve", value=["made.txt"])])
-        return create_workflow(DEFINITION, AdapterBinding(adapter=agent_to_adapter(agent, llm)))
+        return create_workflow(DEFINITION, AdapterBinding(agent_to_adapter(agent, llm)))
 
 
 ROLE = RoleDefinition(
@@ -86,8 +85,7 @@ ROLE = RoleDefinition(
 )
 DEFINITION = WorkflowDefinition(
     description="Making.",
-    roles=[ROLE],
-    table={START: [Transition(ROLE)], ROLE: [Transition(END)]},
+    table={START: ROLE, ROLE: END},
 )
 CODEX = """
 model = "fake-1"

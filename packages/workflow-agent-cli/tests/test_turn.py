@@ -22,7 +22,6 @@ from workflow_protocol import (
     Hash,
     RoleDefinition,
     ThreadId,
-    Transition,
     Usage,
     WorkflowDefinition,
 )
@@ -34,15 +33,14 @@ FAKE = str(Path(__file__).with_name("fake_agent.py"))
 ROLE = RoleDefinition(name="maker", description="Makes.", system_prompt="Make it.", schema=str)
 DEFINITION = WorkflowDefinition(
     description="Making.",
-    roles=[ROLE],
-    table={START: [Transition(ROLE)], ROLE: [Transition(END)]},
+    table={START: ROLE, ROLE: END},
 )
 
 
 def workflow_of(agent: AgentFn) -> Workflow:
     """One role that the agent carries out, and a model that reads its words as `made`."""
     llm = ScriptedLlm([call("resolve", value="made")])
-    return create_workflow(DEFINITION, AdapterBinding(adapter=agent_to_adapter(agent, llm)))
+    return create_workflow(DEFINITION, AdapterBinding(agent_to_adapter(agent, llm)))
 
 
 def fake_workflow(does: str) -> Workflow:

@@ -26,7 +26,6 @@ from workflow_protocol import (
     Effect,
     RoleDefinition,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor.testing import ScriptedLlm, call, function, say
@@ -34,9 +33,7 @@ from workflow_reactor.testing import ScriptedLlm, call, function, say
 paid: list[int] = []
 
 CLERK = RoleDefinition(name="clerk", description="d", system_prompt="Pay.", schema=str)
-DEFINITION = WorkflowDefinition(
-    description="pays", roles=[CLERK], table={START: [Transition(CLERK)], CLERK: [Transition(END)]}
-)
+DEFINITION = WorkflowDefinition(description="pays", table={START: CLERK, CLERK: END})
 THREE = say(None, *[function("pay", amount=n, id=f"k{n}") for n in (1, 2, 3)])
 
 
@@ -56,7 +53,7 @@ def ask_first(call: ProposedCall, ctx: ThreadContext) -> Decision:
 
 def workflow(llm: ScriptedLlm, *, version: str = "1") -> Workflow:
     config = ReactAdapterConfig(llm=llm, toolset=payments(), guards=[versioned(ask_first, version)])
-    return create_workflow(DEFINITION, AdapterBinding(adapter=create_react_adapter(config)))
+    return create_workflow(DEFINITION, AdapterBinding(create_react_adapter(config)))
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +106,7 @@ async def test_a_guard_that_needs_the_history_of_a_waiting_call_does_not_end_its
 
     llm = ScriptedLlm([THREE, call("resolve", value="done")])
     config = ReactAdapterConfig(llm=llm, toolset=payments(), guards=[rising])
-    made = create_workflow(DEFINITION, AdapterBinding(adapter=create_react_adapter(config)))
+    made = create_workflow(DEFINITION, AdapterBinding(create_react_adapter(config)))
     async with open_store(tmp_path / "store.sqlite3") as store:
         engine = Engine(store)
         waiting = await engine.start(made, "p", workspace=tmp_path)
@@ -179,7 +176,7 @@ async def test_a_long_result_is_whole_after_a_resume(tmp_path: Path) -> None:
         config = ReactAdapterConfig(
             llm=llm, toolset=both, guards=[ask_first], max_result_chars=1000
         )
-        return create_workflow(DEFINITION, AdapterBinding(adapter=create_react_adapter(config)))
+        return create_workflow(DEFINITION, AdapterBinding(create_react_adapter(config)))
 
     async with open_store(tmp_path / "store.sqlite3") as store:
         engine = Engine(store)

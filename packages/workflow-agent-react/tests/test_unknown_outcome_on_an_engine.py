@@ -15,7 +15,6 @@ from workflow_protocol import (
     AdapterBinding,
     Answer,
     RoleDefinition,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor.testing import ScriptedLlm, call
@@ -23,8 +22,7 @@ from workflow_reactor.testing import ScriptedLlm, call
 ROLE = RoleDefinition(name="clerk", description="Pays.", system_prompt="Pay.", schema=str)
 DEFINITION = WorkflowDefinition(
     description="Paying.",
-    roles=[ROLE],
-    table={START: [Transition(ROLE)], ROLE: [Transition(END)]},
+    table={START: ROLE, ROLE: END},
 )
 
 
@@ -51,7 +49,7 @@ class Bank:
             return f"paid {amount}"
 
         adapter = create_react_adapter(ReactAdapterConfig(llm=self.llm, toolset=pay))
-        return create_workflow(DEFINITION, AdapterBinding(adapter=adapter))
+        return create_workflow(DEFINITION, AdapterBinding(adapter))
 
     async def interrupt(self, engine: Engine) -> None:
         """Stop the thread while it pays; to the journal that is as if the process had died."""

@@ -13,7 +13,6 @@ from workflow_protocol import (
     AdapterBinding,
     Hash,
     RoleDefinition,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor.testing import Reply, Request, ScriptedLlm, call
@@ -21,8 +20,7 @@ from workflow_reactor.testing import Reply, Request, ScriptedLlm, call
 ROLE = RoleDefinition(name="builder", description="Builds.", system_prompt="Build.", schema=str)
 DEFINITION = WorkflowDefinition(
     description="Building.",
-    roles=[ROLE],
-    table={START: [Transition(ROLE)], ROLE: [Transition(END)]},
+    table={START: ROLE, ROLE: END},
 )
 COUNT = call("shell_exec", command="seq 1 700000")  # 4.8 MB
 NUMBERS = "".join(f"{n}\n" for n in range(1, 700_001))
@@ -35,7 +33,7 @@ class Interrupted(Exception):
 def workflow(replies: Sequence[Reply]) -> tuple[Workflow, ScriptedLlm]:
     llm = ScriptedLlm(replies)
     config = ReactAdapterConfig(llm=llm, toolset=workspace_tools(sandbox="off"))
-    return create_workflow(DEFINITION, AdapterBinding(adapter=create_react_adapter(config))), llm
+    return create_workflow(DEFINITION, AdapterBinding(create_react_adapter(config))), llm
 
 
 def read_the_middle(request: Request) -> bytes:

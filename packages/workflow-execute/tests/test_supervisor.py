@@ -28,14 +28,14 @@ from workflow_protocol import (
     RoleDefinition,
     RoleFn,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
+    when,
 )
 from workflow_reactor import ask_model, user
 from workflow_reactor.testing import ScriptedLlm, call, say
 
-TALKER = RoleDefinition(name="talker", description="", system_prompt="Talk.", schema=str)
-LISTENER = RoleDefinition(name="listener", description="", system_prompt="Listen.", schema=str)
+TALKER = RoleDefinition(name="talker", system_prompt="Talk.", schema=str)
+LISTENER = RoleDefinition(name="listener", system_prompt="Listen.", schema=str)
 GO_ON = call("resolve", decision="continue", reason="all is well")
 STOP = call("resolve", decision="stop", reason="they go in circles")
 
@@ -62,15 +62,13 @@ def endless(boom_at: int = -1, ends_after: int = -1) -> Workflow:
 
     return create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=[TALKER, LISTENER],
             table={
-                START: [Transition(TALKER)],
-                TALKER: [Transition(LISTENER)],
-                LISTENER: [Transition(END, when=ended), Transition(TALKER)],
+                START: TALKER,
+                TALKER: LISTENER,
+                LISTENER: [when(ended, END), TALKER],
             },
         ),
-        AdapterBinding(adapter=adapter),
+        AdapterBinding(adapter),
     )
 
 
@@ -153,7 +151,7 @@ async def test_its_calls_are_no_rounds_of_the_role_that_comes_next(store: Sqlite
 
         return role
 
-    workflow = create_workflow(endless(ends_after=2).definition, AdapterBinding(adapter=adapter))
+    workflow = create_workflow(endless(ends_after=2).definition, AdapterBinding(adapter))
     supervisor = create_supervisor(ScriptedLlm([call("read_step", number=1), GO_ON]))
     limits = Limits(max_rounds=1)
     engine = Engine(store, limits=limits, supervisor=supervisor, supervise_every=1)

@@ -26,14 +26,13 @@ from workflow_protocol import (
     Effect,
     RoleDefinition,
     ThreadId,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor.testing import ScriptedLlm, call
 
 STORE, SPANS, WHAT = sys.argv[1:]
 REPLIES = [call("look"), call("stay"), call("resolve", value=1)]
-READER = RoleDefinition(name="reader", description="", system_prompt="Read.", schema=int)
+READER = RoleDefinition(name="reader", system_prompt="Read.", schema=int)
 
 
 class Lines(SpanExporter):
@@ -68,11 +67,9 @@ async def main() -> None:
     config = ReactAdapterConfig(llm=ScriptedLlm(rest), toolset=Toolset.combine(look, stay))
     workflow = create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=[READER],
-            table={START: [Transition(READER)], READER: [Transition(END)]},
+            table={START: READER, READER: END},
         ),
-        AdapterBinding(adapter=create_react_adapter(config)),
+        AdapterBinding(create_react_adapter(config)),
     )
     async with open_store(Path(STORE)) as store:
         engine = Engine(store, observer=OtelObserver(tracer_provider=provider))

@@ -25,22 +25,19 @@ from workflow_protocol import (
     RoleDefinition,
     RoleFn,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
 )
 
-READER = RoleDefinition(name="reader", description="", system_prompt="Read.", schema=int)
+READER = RoleDefinition(name="reader", system_prompt="Read.", schema=int)
 
 
 def one_role(adapter: AdapterFn) -> Workflow:
     """A workflow of the role `reader`, which gives a number."""
     return create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=[READER],
-            table={START: [Transition(READER)], READER: [Transition(END)]},
+            table={START: READER, READER: END},
         ),
-        AdapterBinding(adapter=adapter),
+        AdapterBinding(adapter),
     )
 
 

@@ -30,7 +30,7 @@ class Loose(TypedDict):
     a: int
 
 
-PLANNER = RoleDefinition(name="planner", description="", system_prompt="", schema=Plan)
+PLANNER = RoleDefinition(name="planner", system_prompt="", schema=Plan)
 
 
 def step(role: str, meta: object) -> RoleStep:
@@ -62,8 +62,8 @@ def test_a_value_of_another_type_is_an_error_and_not_handed_out() -> None:
 
 
 def test_types_that_have_no_instances_are_taken_as_they_are() -> None:
-    word = RoleDefinition(name="w", description="", system_prompt="", schema=Literal["go"])
-    loose = RoleDefinition(name="l", description="", system_prompt="", schema=Loose)
+    word = RoleDefinition(name="w", system_prompt="", schema=Literal["go"])
+    loose = RoleDefinition(name="l", system_prompt="", schema=Loose)
     ctx = context(step("w", "go"), step("l", {"a": 1}))
 
     assert ctx.meta(word) == "go"

@@ -1,6 +1,7 @@
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,10 +17,12 @@ from workflow_protocol import (
     StartStep,
     ThreadContext,
     ThreadId,
-    Transition,
     WorkflowDefinition,
     describe,
     next_role,
+    next_transition,
+    otherwise,
+    when,
 )
 
 
@@ -51,24 +54,23 @@ WRITER, REVIEWER = role("writer", str), role("reviewer")
 
 
 def approved(ctx: ThreadContext) -> bool:
+    """The reviewer agrees.
+
+    It may have said no before.
+    """
     review = ctx.meta(REVIEWER)
     return review is not None and review.approved
 
 
-APPROVED = Condition(name="approved", description="the reviewer agrees", check=approved)
-TABLE: dict[RoleDefinition[Any] | str, list[Transition]] = {
-    START: [Transition(WRITER)],
-    WRITER: [Transition(REVIEWER)],
-    REVIEWER: [Transition(END, when=APPROVED), Transition(WRITER)],
+TABLE: dict[Any, Any] = {
+    START: WRITER,
+    WRITER: REVIEWER,
+    REVIEWER: [when(approved, END), WRITER],
 }
 
 
-def definition(**changes: Any) -> WorkflowDefinition:
-    fields: dict[str, Any] = {
-        "description": "write",
-        "roles": [WRITER, REVIEWER],
-        "table": TABLE,
-    }
+def definition(**changes: Any) -> WorkflowDefinition[Any, object]:
+    fields: dict[str, Any] = {"description": "write", "table": TABLE}
     return WorkflowDefinition(**{**fields, **changes})
 
 
@@ -87,15 +89,19 @@ def test_the_table_says_who_speaks_next() -> None:
     assert next_role(made, context(("writer", "w"), ("reviewer", Review(True)))) is None
 
 
-def test_roles_may_be_named_by_text_too() -> None:
-    made = definition(
-        table={
-            "__start__": [Transition("writer")],
-            "writer": [Transition("reviewer")],
-            "reviewer": [Transition("__end__")],
-        }
-    )
+def test_the_roles_are_those_of_the_table_in_the_order_of_their_appearance() -> None:
+    last = role("last")
+    made = definition(table={START: WRITER, WRITER: [when(approved, last), REVIEWER],
+                             REVIEWER: WRITER, last: END})  # fmt: skip
 
+    assert made.roles == (WRITER, last, REVIEWER)
+    assert repr(made) == "WorkflowDefinition(writer → last → reviewer)"
+
+
+def test_a_role_that_stands_in_the_table_may_be_named_by_text_too() -> None:
+    made = definition(table={"__start__": "writer", WRITER: REVIEWER, "reviewer": "__end__"})
+
+    assert next_role(made, context()) is WRITER
     assert next_role(made, context(("writer", "w"))) is REVIEWER
 
 
@@ -112,42 +118,94 @@ def test_an_unknown_role_name_is_a_key_error() -> None:
 def test_all_faults_are_reported_at_once_with_their_places() -> None:
     lost = role("lost")
     found = faults(
-        roles=[WRITER, REVIEWER, lost],
         table={
-            START: [Transition(WRITER)],
-            WRITER: [Transition("nobody")],
-            REVIEWER: [Transition(END, when=APPROVED)],
+            START: WRITER,
+            WRITER: "nobody",
+            REVIEWER: when(approved, END),
+            lost: [],
         },
+        input=Unknown,
+        result=lost,
     )
 
-    assert found == [
-        "table['writer'][0]: 'nobody' is not among the roles (writer, reviewer, lost)",
-        "table['reviewer']: the last transition has a `when`; add one without `when` after it",
-        "table['lost']: there is no transition from here; add one",
-        "roles 'reviewer': no path leads from START to this role; add a transition",
-        "roles 'lost': no path leads from START to this role; add a transition",
+    assert [fault.partition(" can't be used")[0] for fault in found] == [
+        "table['writer']: 'nobody' is not among the roles of the table (writer, reviewer, lost)",
+        "table['reviewer']: the last target has a condition; add a bare role or END to it",
+        "table['lost']: there is no transition from here; name a role, or END",
+        "role 'reviewer': no path leads from START to this role; add a transition",
+        "role 'lost': no path leads from START to this role; add a transition",
+        "input: Unknown",
+        "table['reviewer']: END is reached from here, but the result is that of 'lost'",
+        "result: no transition leads from 'lost' to END; add one",
     ]
+
+
+async def wait(ctx: ThreadContext) -> bool:
+    return ctx.depth == 0
+
+
+async def word(ctx: ThreadContext) -> str:
+    return ctx.thread_id
+
+
+class Waits:
+    async def __call__(self, ctx: ThreadContext) -> bool:
+        return ctx.depth == 0
+
+
+def steps_of(ctx: ThreadContext, count: int) -> bool:
+    return len(ctx.steps) == count
+
+
+def row(*cells: object) -> dict[str, Any]:
+    return {"table": {**TABLE, WRITER: list(cells)}}
+
+
+AWAITED: Any = wait
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"roles": []}, "roles: there are no roles"),
-        ({"roles": [WRITER, REVIEWER, role("writer")]}, "another role has this name already"),
-        ({"roles": [WRITER, REVIEWER, role("__end__")]}, "this name is reserved"),
-        ({"roles": [WRITER, REVIEWER, role("Bad Name")]}, "use lower-case words"),
-        ({"roles": [WRITER, REVIEWER, role("odd", Unknown)]}, "can't be used as a schema"),
-        ({"table": {**TABLE, "writer": [Transition(END)]}}, "this role has two rows"),
+        ({"table": {}}, "table: there are no roles; begin it with START: role"),
+        ({"table": {3: WRITER}}, "table: a key is of type int; use a role or START"),
         (
-            {"table": {**TABLE, role("writer"): [Transition(END)]}},
-            "not the definition of 'writer' in `roles`",
+            row((approved, REVIEWER)),
+            "table['writer'][0]: this is of type tuple; use a role, END or when(check, role)",
         ),
-        ({"table": {**TABLE, START: []}}, "table['__start__']: there is no transition from here"),
-        ({"table": {**TABLE, END: [Transition(WRITER)]}}, "'__end__' is not among the roles"),
-        ({"table": {**TABLE, WRITER: [Transition(START)]}}, "'__start__' is not among the roles"),
+        (row(approved), "table['writer'][0]: this is of type function; use"),
+        (row(when(approved, cast("Any", None)), REVIEWER), "[0]: this is of type NoneType; use"),
+        ({"table": {**TABLE, WRITER: {REVIEWER}}}, "table['writer']: this is of type set"),
+        (row(role("reviewer")), "another role is called 'reviewer' too; give each its own name"),
         (
-            {"table": {**TABLE, WRITER: [Transition(REVIEWER), Transition(END)]}},
-            "those after it are never taken",
+            {"table": {**TABLE, role("writer"): REVIEWER}},
+            "table['writer']: another role is called 'writer' too",
+        ),
+        (row(REVIEWER, role("__end__")), "this name is reserved"),
+        (row(REVIEWER, role("Bad Name")), "use lower-case words"),
+        (row(role("odd", Unknown)), "can't be used as a schema"),
+        ({"table": {**TABLE, "writer": END}}, "this role has two rows"),
+        ({"table": {**TABLE, START: []}}, "table['__start__']: there is no transition from here"),
+        ({"table": {**TABLE, END: WRITER}}, "'__end__' is not among the roles"),
+        (row(START), "'__start__' is not among the roles"),
+        (row(REVIEWER, END), "those after it are never taken"),
+        (
+            row(when(lambda ctx: True, END), REVIEWER),
+            "table['writer'][0]: the check has no name of its own; write when(…, name='…')",
+        ),
+        (row(when(partial(steps_of, count=1), END), REVIEWER), "the check has no name of its own"),
+        (row(when(AWAITED, END), REVIEWER), "the check 'wait' is async; make it a plain `def`"),
+        (row(when(cast("Any", Waits()), END, name="w"), REVIEWER), "the check 'w' is async"),
+        (row(when(cast("Any", "approved"), END), REVIEWER), "the check is of type str; use"),
+        (row(otherwise(REVIEWER, tell=cast("Any", 3))), "`tell` is of type int; use text or"),
+        (row(otherwise(REVIEWER, tell=cast("Any", word))), "`tell` is given is async; make it"),
+        (row(otherwise(END, tell="Go home.")), "nobody reads what END is told; leave `tell` out"),
+        ({"result": "writer"}, "result: it is of type str; give the role whose value"),
+        ({"result": role("writer")}, "result: this role is not in the table; give one that is"),
+        ({"result": WRITER}, "table['reviewer'][0]: END is reached from here, but the result"),
+        (
+            {"result": REVIEWER, "table": {**TABLE, START: [when(approved, END), WRITER]}},
+            "table['__start__'][0]: END is reached from here, but the result is that of 'reviewer'",
         ),
     ],
 )
@@ -156,7 +214,7 @@ def test_each_kind_of_fault_is_found(changes: dict[str, Any], message: str) -> N
 
 
 def test_a_definition_describes_itself_as_data() -> None:
-    described = describe(definition())
+    described = describe(definition(input=list[int], result=REVIEWER))
 
     assert described.roles["reviewer"].schema["properties"] == {"approved": {"type": "boolean"}}
     assert [(e.source, e.target, e.condition) for e in described.edges] == [
@@ -165,12 +223,71 @@ def test_a_definition_describes_itself_as_data() -> None:
         ("reviewer", "__end__", "approved"),
         ("reviewer", "writer", None),
     ]
-    assert described.edges[2].condition_description == "the reviewer agrees"
+    assert described.edges[2].condition_description == "The reviewer agrees."
+    assert described.input == {"type": "array", "items": {"type": "integer"}}
+    assert described.result == "reviewer"
+    assert (describe(definition()).input, describe(definition()).result) == (None, None)
+
+
+def test_a_condition_goes_by_the_functions_name_unless_another_is_given() -> None:
+    plain = Condition(name="plain", check=approved)
+    transitions = [
+        when(approved, END),
+        when(approved, END, name="agreed"),
+        when(lambda ctx: ctx.visits(WRITER) >= 3, END, name="tired"),
+        when(plain, END),
+    ]
+    shown = [(each.condition.name, each.condition.description) for each in transitions
+             if each.condition is not None]  # fmt: skip
+
+    assert shown == [
+        ("approved", "The reviewer agrees."),
+        ("agreed", "The reviewer agrees."),
+        ("tired", ""),
+        ("plain", ""),
+    ]
+
+
+def test_a_condition_that_gives_no_truth_value_is_told() -> None:
+    def odd(ctx: ThreadContext) -> Any:
+        return len(ctx.steps)
+
+    made = definition(table={START: [when(odd, WRITER), REVIEWER], WRITER: REVIEWER, REVIEWER: END})
+
+    with pytest.raises(TypeError, match="condition 'odd' returned 0; return True or False"):
+        next_role(made, context())
+
+
+def test_a_transition_tells_the_next_role_a_word_that_the_thread_decides() -> None:
+    def complain(ctx: ThreadContext) -> str:
+        return f"Not good enough, {ctx.visits(WRITER)} times."
+
+    def number(ctx: ThreadContext) -> Any:
+        return 3
+
+    ctx = context(("writer", "w"), ("reviewer", Review(False)))
+    refused = definition(table={**TABLE, REVIEWER: [when(approved, END),
+                                                    otherwise(WRITER, tell=complain)]})  # fmt: skip
+
+    assert next_transition(refused, ctx).told(ctx) == "Not good enough, 1 times."
+    assert when(approved, WRITER, tell="Again.").told(ctx) == "Again."
+    assert next_transition(definition(), ctx).told(ctx) == ""
+    with pytest.raises(TypeError, match=r"`tell` \(number\) returned 3; return a string"):
+        otherwise(WRITER, tell=number).told(ctx)
+
+
+def test_a_thread_knows_how_often_a_role_has_spoken() -> None:
+    ctx = context(("writer", "w"), ("reviewer", Review(False)), ("writer", "w"))
+
+    assert (ctx.visits(WRITER), ctx.visits("reviewer"), ctx.visits(role("other"))) == (2, 1, 0)
 
 
 def test_a_thread_ends_with_code_0_and_its_last_words_unless_the_workflow_says_else() -> None:
     ctx = context(("writer", "w"))
     failed = Completion(return_code=3, summary="nothing to do")
 
+    def fail(ctx: ThreadContext) -> Completion:
+        return failed
+
     assert definition().complete(ctx) == Completion(return_code=0, summary="writer: c")
-    assert definition(complete=lambda ctx: failed).complete(ctx) == failed  # pyright: ignore[reportUnknownLambdaType]
+    assert definition(complete=fail).complete(ctx) == failed

@@ -193,11 +193,11 @@ async def test_stored_bytes_that_are_no_bundle_are_refused(store: Store) -> None
 
 async def test_a_registered_workflow_is_loaded_from_the_store(store: Store) -> None:
     text = """
-from workflow_protocol import END, START, RoleDefinition, Transition, WorkflowDefinition
+from workflow_protocol import END, START, RoleDefinition, WorkflowDefinition
 role = RoleDefinition(name="greeter", description="greets", system_prompt="Hi", schema=str)
 class Run:
     definition = WorkflowDefinition(
-        description="d", roles=[role], table={START: [Transition(role)], role: [Transition(END)]}
+        description="d", table={START: role, role: END}
     )
 run = Run()
 """

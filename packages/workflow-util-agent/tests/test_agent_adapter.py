@@ -12,7 +12,6 @@ from workflow_protocol import (
     StartStep,
     ThreadContext,
     ThreadId,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor import create_llm_fn
@@ -46,14 +45,12 @@ async def agent(ctx: ThreadContext, prompt: str) -> str:
 
 async def test_an_agents_words_become_a_value_and_the_steps_content() -> None:
     llm = ScriptedLlm([call("resolve", n=3)])
-    role = RoleDefinition(name="counter", description="", system_prompt="Count!", schema=Count)
+    role = RoleDefinition(name="counter", system_prompt="Count!", schema=Count)
     workflow = create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=[role],
-            table={START: [Transition(role)], role: [Transition(END)]},
+            table={START: role, role: END},
         ),
-        AdapterBinding(adapter=agent_to_adapter(agent, llm)),
+        AdapterBinding(agent_to_adapter(agent, llm)),
     )
     result = await run_workflow(workflow, "How many?")
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 from workflow_protocol import RoleStep, StartStep, ThreadContext, ThreadId
@@ -56,3 +57,9 @@ def test_a_long_thread_shows_the_last_roles_only() -> None:
 
 def test_the_same_thread_gives_the_same_text() -> None:
     assert build_thread_input(context("a", "b")) == build_thread_input(context("a", "b"))
+
+
+def test_what_the_transition_tells_the_role_comes_last() -> None:
+    text = build_thread_input(replace(context("only"), told="Shorten it."))
+
+    assert text.endswith("## Latest step: role-1\n\nonly\n\n## What to do now\n\nShorten it.")

@@ -25,11 +25,11 @@ run = in_turn(turn)
 
 TWO_FAULTS = """
 from workflow_execute import create_workflow
-from workflow_protocol import START, RoleDefinition, Transition, WorkflowDefinition
+from workflow_protocol import START, RoleDefinition, WorkflowDefinition
 
-role = RoleDefinition(name="a", description="", system_prompt="", schema=str)
+role = RoleDefinition(name="a", system_prompt="", schema=str)
 WorkflowDefinition(
-    description="", roles=[role], table={START: [Transition(role)], role: [Transition("b")]}
+    table={START: role, role: "b"}
 )
 """
 

@@ -101,7 +101,7 @@ async def test_a_name_that_is_not_there_is_one_line(uwf: Cli, command: str) -> N
 HOSTILE = """
 from workflow_execute import create_workflow
 from workflow_protocol import (
-    END, START, AdapterBinding, Condition, RoleDefinition, Transition, WorkflowDefinition,
+    END, START, AdapterBinding, Condition, RoleDefinition, WorkflowDefinition, when,
 )
 
 EVIL = "\\x1b[2J\\x07<script>\\n- `x`\\u202e"
@@ -110,10 +110,9 @@ odd = Condition(name=EVIL, description=EVIL, check=lambda ctx: True)
 run = create_workflow(
     WorkflowDefinition(
         description=EVIL,
-        roles=[role],
-        table={START: [Transition(role)], role: [Transition(END, when=odd), Transition(role)]},
+        table={START: role, role: [when(odd, END), role]},
     ),
-    AdapterBinding(adapter=None),
+    AdapterBinding(lambda prompt, schema: None),
 )
 """
 

@@ -36,7 +36,7 @@ def ask_first(call, ctx):
 
 run = create_workflow(
     run.definition,
-    AdapterBinding(adapter=create_react_adapter(
+    AdapterBinding(create_react_adapter(
         ReactAdapterConfig(
             llm=configured_llm(), toolset=workspace_tools(sandbox="off"), dialect="native",
             guards=[ask_first],

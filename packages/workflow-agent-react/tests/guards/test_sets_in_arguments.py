@@ -34,7 +34,6 @@ from workflow_protocol import (
     RoleDefinition,
     ThreadContext,
     ThreadId,
-    Transition,
     WorkflowDefinition,
     schema_of,
 )
@@ -81,9 +80,7 @@ def test_sets_are_written_in_one_order_and_lists_in_their_own(
 
 
 paid: list[set[str]] = []
-CLERK: RoleDefinition[Any] = RoleDefinition(
-    name="clerk", description="", system_prompt="Pay.", schema=set[str]
-)
+CLERK: RoleDefinition[Any] = RoleDefinition(name="clerk", system_prompt="Pay.", schema=set[str])
 NAMES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"]
 
 
@@ -102,10 +99,8 @@ async def go_on(path: str, thread_id: str) -> None:
     """Start a thread, or answer what it asks and resume it: in a process of its own."""
     replies = [call("resolve", value=NAMES)] if thread_id else [call("pay", names=NAMES)]
     config = ReactAdapterConfig(llm=ScriptedLlm(replies), toolset=pay, guards=[versioned(ask, "1")])
-    definition = WorkflowDefinition(
-        description="", roles=[CLERK], table={START: [Transition(CLERK)], CLERK: [Transition(END)]}
-    )
-    run = create_workflow(definition, AdapterBinding(adapter=create_react_adapter(config)))
+    definition = WorkflowDefinition(table={START: CLERK, CLERK: END})
+    run = create_workflow(definition, AdapterBinding(create_react_adapter(config)))
     async with open_store(Path(path)) as store:
         engine = Engine(store)
         if thread_id:

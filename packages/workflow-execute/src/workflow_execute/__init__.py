@@ -12,7 +12,6 @@ from workflow_execute._differences import (
 )
 from workflow_execute._errors import (
     AlreadyAnswered,
-    BindingError,
     ChildCancelled,
     ChildFailed,
     ChildSuspended,
@@ -43,6 +42,7 @@ from workflow_execute._result import (
 )
 from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
 from workflow_execute._workflow import (
+    AnyWorkflow,
     Workflow,
     create_workflow,
 )
@@ -86,9 +86,9 @@ from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_
 __all__ = [
     "SUPERVISOR_KEYS",
     "AlreadyAnswered",
+    "AnyWorkflow",
     "Asker",
     "Asking",
-    "BindingError",
     "BranchRecord",
     "Budget",
     "Charge",

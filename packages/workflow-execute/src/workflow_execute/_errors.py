@@ -1,7 +1,6 @@
 """What the engine can fail with, beside what a role raises.
 
 WorkflowError
-├── BindingError           fix the binding: it names a role that the definition has not
 ├── RoleValueError         fix the adapter: it returned something that is not of the role's schema
 ├── ThreadNotFound         there is no such thread in this store
 ├── ThreadBusy             another process (or task) runs this thread
@@ -27,10 +26,6 @@ from collections.abc import Sequence
 from workflow_execute._differences import Difference
 from workflow_execute._records import Cause
 from workflow_protocol import Suspended, ThreadId, WorkflowError
-
-
-class BindingError(WorkflowError):
-    """The binding does not fit the definition."""
 
 
 class RoleValueError(WorkflowError):

@@ -15,11 +15,11 @@ import msgspec
 
 from workflow_execute._records import SUPERVISOR_KEYS
 from workflow_protocol import (
+    AnyDefinition,
     Completion,
     Effect,
     Suspended,
     ThreadContext,
-    WorkflowDefinition,
     WorkflowError,
     next_role,
 )
@@ -104,7 +104,7 @@ def create_supervisor(
 
 
 async def supervise(
-    supervisor: SupervisorFn, definition: WorkflowDefinition, thread: ThreadContext
+    supervisor: SupervisorFn, definition: AnyDefinition, thread: ThreadContext
 ) -> Completion | None:
     """Let the supervisor look at a thread that goes on; its end, if the supervisor stops it.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, Generic, Unpack, cast
+
+from typing_extensions import TypeVar
 
 from workflow_cas import content
-from workflow_execute._errors import BindingError, RoleValueError
+from workflow_execute._binding import bound_adapters
+from workflow_execute._errors import RoleValueError
 from workflow_execute._ids import now_ms
 from workflow_protocol import (
     AdapterBinding,
@@ -31,24 +34,30 @@ from workflow_protocol import (
     Usage,
     WorkflowDefinition,
     is_made_anew,
-    next_role,
+    next_transition,
     recorded_result,
     schema_of,
     stored_form,
 )
 
 T = TypeVar("T")
+In = TypeVar("In", contravariant=True, default=str)
+Out = TypeVar("Out", covariant=True, default=object)
 
 VALUE_KEY = "value"
 """The journal's key of a value with parts that are made anew each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workflow:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Workflow(Generic[In, Out]):
     """A definition with the adapters that carry out its roles. Made by `create_workflow`."""
 
-    definition: WorkflowDefinition
-    binding: AdapterBinding
+    definition: WorkflowDefinition[In, Out]
+    adapters: Mapping[str, AdapterFn]
+    """By role name."""
+
+    def __repr__(self) -> str:
+        return f"Workflow({' → '.join(list(self.adapters)[:20])})"
 
     async def advance(self, ctx: ThreadContext) -> RoleStep | Completion:
         """Carry out the next role's turn, or say how the thread ends.
@@ -60,19 +69,14 @@ class Workflow:
             RoutingError: no transition applies.
             RoleValueError: the adapter's value is not of the role's schema.
         """
-        role = next_role(self.definition, ctx)
-        if role is None:
-            done = cast("object", self.definition.complete(ctx))
-            if not isinstance(done, Completion):
-                raise TypeError(
-                    f"`complete` of the workflow returned a value of type {type(done).__name__}; "
-                    "return a Completion"
-                )
-            return done
-        adapter = self.binding.overrides.get(role.name, self.binding.adapter)
+        transition = next_transition(self.definition, ctx)
+        role = transition.to
+        if isinstance(role, str):
+            return self._completion(ctx)
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
-        given = await _run_role(role, adapter, replace(ctx, journal=turn))
+        ctx = replace(ctx, told=transition.told(ctx))
+        given = await _run_role(role, self.adapters[role.name], replace(ctx, journal=turn))
         source, schema = turn.source_of(given), schema_of(role.schema)
         stored, value = _to_store(role, given, source)
         if is_made_anew(schema, given, source):  # a replay would make others
@@ -89,21 +93,30 @@ class Workflow:
             usage=turn.usage,
         )
 
+    def _completion(self, ctx: ThreadContext) -> Completion:
+        done = cast("object", self.definition.complete(ctx))
+        if not isinstance(done, Completion):
+            raise TypeError(
+                f"`complete` of the workflow returned a value of type {type(done).__name__}; "
+                "return a Completion"
+            )
+        return done
 
-def create_workflow(definition: WorkflowDefinition, binding: AdapterBinding) -> Workflow:
+
+AnyWorkflow = Workflow[Any, object]
+"""A workflow of whatever input and result."""
+
+
+def create_workflow(
+    definition: WorkflowDefinition[In, Out], binding: AdapterBinding
+) -> Workflow[In, Out]:
     """Bind a definition to adapters. It has no side effects: entry scripts call it at import.
 
     Raises:
-        BindingError: an override names a role that the definition has not.
+        DefinitionError: an override is for no role of the definition, or a role has no adapter.
+            All faults at once, each with its place.
     """
-    known = {role.name for role in definition.roles}
-    unknown = sorted(set(binding.overrides) - known)
-    if unknown:
-        raise BindingError(
-            f"the overrides name unknown roles: {', '.join(map(repr, unknown))}; "
-            f"the roles are {', '.join(map(repr, sorted(known)))}"
-        )
-    return Workflow(definition, binding)
+    return Workflow(definition, bound_adapters(definition, binding))
 
 
 async def _run_role(role: RoleDefinition[T], adapter: AdapterFn, ctx: ThreadContext) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,7 +15,6 @@ from workflow_protocol import (
     RoleDefinition,
     RoleFn,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
 )
 
@@ -37,23 +37,12 @@ def adapter_of(turn: Turn) -> AdapterFn:
 def in_turn(*turns: Turn, schema: Any = int) -> Workflow:
     """Make a workflow of roles `role-0`, `role-1` … that speak once each, in this order."""
     roles: list[RoleDefinition[Any]] = [
-        RoleDefinition(name=f"role-{i}", description="", system_prompt="", schema=schema)
-        for i in range(len(turns))
+        RoleDefinition(name=f"role-{i}", system_prompt="", schema=schema) for i in range(len(turns))
     ]
-    ends: list[RoleDefinition[Any] | str] = [*roles[1:], END]
+    path = [START, *roles, END]
     return create_workflow(
-        WorkflowDefinition(
-            description="functions",
-            roles=roles,
-            table={
-                START: [Transition(roles[0])],
-                **{role: [Transition(to)] for role, to in zip(roles, ends, strict=True)},
-            },
-        ),
+        WorkflowDefinition(table=dict(itertools.pairwise(path))),
         AdapterBinding(
-            adapter=adapter_of(turns[0]),
-            overrides={
-                role.name: adapter_of(turn) for role, turn in zip(roles, turns, strict=True)
-            },
+            overrides={role: adapter_of(turn) for role, turn in zip(roles, turns, strict=True)}
         ),
     )

@@ -49,9 +49,9 @@ from workflow_protocol import (
     ThreadEnded,
     ThreadId,
     ThreadStarted,
-    Transition,
     WorkflowDefinition,
     WorkflowError,
+    when,
 )
 
 
@@ -67,29 +67,30 @@ class Report:
     count: int
 
 
+def usual_end(ctx: ThreadContext) -> Completion:
+    return Completion(return_code=0, summary=f"{len(ctx.steps)} steps")
+
+
 def chain(
     *adapters: AdapterFn,
     schema: Any = int,
-    complete: Callable[[ThreadContext], Completion] | None = None,
+    complete: Callable[[ThreadContext], Completion] = usual_end,
 ) -> Workflow:
     """Roles `a`, `b` … that speak once each, by these adapters."""
     roles: list[RoleDefinition[Any]] = [
-        RoleDefinition(name=name, description="", system_prompt=f"You are {name}.", schema=schema)
+        RoleDefinition(name=name, system_prompt=f"You are {name}.", schema=schema)
         for name in "abcdef"[: len(adapters)]
     ]
     after: list[RoleDefinition[Any] | str] = [*roles[1:], END]
-    more = {} if complete is None else {"complete": complete}
     definition = WorkflowDefinition(
-        description="",
-        roles=roles,
         table={
-            START: [Transition(roles[0])],
-            **{role: [Transition(to)] for role, to in zip(roles, after, strict=True)},
+            START: roles[0],
+            **dict(zip(roles, after, strict=True)),
         },
-        **more,
+        complete=complete,
     )
     overrides = {role.name: adapter for role, adapter in zip(roles, adapters, strict=True)}
-    return create_workflow(definition, AdapterBinding(adapter=adapters[0], overrides=overrides))
+    return create_workflow(definition, AdapterBinding(adapters[0], overrides=overrides))
 
 
 def says(value: object, done: list[str] | None = None) -> AdapterFn:
@@ -200,14 +201,12 @@ async def test_a_child_without_steps_has_no_value(store: SqliteStore) -> None:
     def nothing(result: ChildResult) -> object:
         return -1 if result.value is None else 1
 
-    role = RoleDefinition(name="a", description="", system_prompt="", schema=int)
+    role = RoleDefinition(name="a", system_prompt="", schema=int)
     always = Condition(name="always", description="", check=lambda ctx: True)
     definition = WorkflowDefinition(
-        description="",
-        roles=[role],
-        table={START: [Transition(END, when=always), Transition(role)], role: [Transition(END)]},
+        table={START: [when(always, END), role], role: END},
     )
-    child = create_workflow(definition, AdapterBinding(adapter=says(1)))
+    child = create_workflow(definition, AdapterBinding(says(1)))
     done = await Engine(store).start(chain(workflow_adapter("c", child, convert=nothing)), "p")
     assert (done.state, done.value) == ("completed", -1)
 

@@ -13,7 +13,6 @@ from typing_extensions import TypeForm
 
 from workflow_cas import SqliteStore, open_store
 from workflow_execute import (
-    BindingError,
     ChildFailed,
     ChildTask,
     Engine,
@@ -38,8 +37,10 @@ from workflow_protocol import (
     END,
     START,
     AdapterBinding,
+    AdapterFn,
     Completion,
     Condition,
+    DefinitionError,
     Effect,
     Event,
     ModelReplied,
@@ -55,9 +56,9 @@ from workflow_protocol import (
     ThreadEnded,
     ThreadId,
     ThreadStarted,
-    Transition,
     Usage,
     WorkflowDefinition,
+    when,
 )
 
 
@@ -66,8 +67,8 @@ class Count:
     n: int
 
 
-COUNTER = RoleDefinition(name="counter", description="", system_prompt="Count.", schema=Count)
-CHECKER = RoleDefinition(name="checker", description="", system_prompt="Check.", schema=bool)
+COUNTER = RoleDefinition(name="counter", system_prompt="Count.", schema=Count)
+CHECKER = RoleDefinition(name="checker", system_prompt="Check.", schema=bool)
 DONE = Condition(
     name="done", description="the checker says so", check=lambda ctx: ctx.meta(CHECKER) is True
 )
@@ -77,11 +78,10 @@ def definition(**changes: Any) -> WorkflowDefinition:
     """Counter and checker take turns until the checker is content."""
     return WorkflowDefinition(
         description="count until it is enough",
-        roles=[COUNTER, CHECKER],
         table={
-            START: [Transition(COUNTER)],
-            COUNTER: [Transition(CHECKER)],
-            CHECKER: [Transition(END, when=DONE), Transition(COUNTER)],
+            START: COUNTER,
+            COUNTER: CHECKER,
+            CHECKER: [when(DONE, END), COUNTER],
         },
         **changes,
     )
@@ -105,7 +105,7 @@ def workflow(counter: Turn, checker: Turn | None = None, **changes: Any) -> Work
 
     overrides = {"checker": bind(checker or count_is(2))}
     return create_workflow(
-        definition(**changes), AdapterBinding(adapter=bind(counter), overrides=overrides)
+        definition(**changes), AdapterBinding(bind(counter), overrides=overrides)
     )
 
 
@@ -420,14 +420,12 @@ async def test_what_can_not_be_resumed_says_why(store: SqliteStore) -> None:
         await Engine(store).resume(workflow(counting()), ThreadId("X"))
 
     stopped = await Engine(store, limits=Limits(max_steps=1)).start(workflow(counting()), "p")
-    other = RoleDefinition(name="other", description="", system_prompt="", schema=int)
+    other = RoleDefinition(name="other", system_prompt="", schema=int)
     elsewhere = create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=[other],
-            table={START: [Transition(other)], other: [Transition(END)]},
+            table={START: other, other: END},
         ),
-        workflow(counting()).binding.__class__(adapter=workflow(counting()).binding.adapter),
+        AdapterBinding(workflow(counting()).adapters["counter"]),
     )
     with pytest.raises(ThreadNotResumable, match="does not fit this workflow"):
         await Engine(store).resume(elsewhere, stopped.thread_id)
@@ -547,9 +545,32 @@ async def test_one_step_can_be_taken_without_an_engine() -> None:
     assert (step.role, step.meta, step.content) == ("counter", Count(1), '{"n":1}')
 
 
-def test_overrides_of_unknown_roles_are_refused() -> None:
-    adapter = workflow(counting()).binding.adapter
-    with pytest.raises(BindingError, match="'cuonter'; the roles are 'checker', 'counter'"):
-        create_workflow(
-            definition(), AdapterBinding(adapter=adapter, overrides={"cuonter": adapter})
-        )
+def test_all_faults_of_a_binding_are_told_at_once() -> None:
+    adapter = workflow(counting()).adapters["counter"]
+    twin = RoleDefinition(name="checker", system_prompt="", schema=bool)
+    overrides: dict[RoleDefinition[Any] | str, AdapterFn] = {
+        "cuonter": adapter,
+        twin: adapter,
+        "checker": adapter,
+    }
+
+    with pytest.raises(DefinitionError) as error:
+        create_workflow(definition(), AdapterBinding(None, overrides))
+
+    assert [str(fault) for fault in error.value.faults] == [
+        "overrides['cuonter']: no role has this name; the roles are counter, checker",
+        "overrides['checker']: the workflow has another role of this name; use that definition",
+        "overrides['checker']: this role has two adapters here; leave one",
+        "role 'counter': it has no adapter; give AdapterBinding one for all roles, or override "
+        "this one",
+    ]
+
+
+def test_overrides_are_by_role_or_by_name_and_may_be_all_there_is() -> None:
+    adapter = workflow(counting()).adapters["counter"]
+
+    made = create_workflow(
+        definition(), AdapterBinding(overrides={COUNTER: adapter, "checker": adapter})
+    )
+
+    assert made.adapters == {"counter": adapter, "checker": adapter}

@@ -20,17 +20,14 @@ from workflow_protocol import (
     ThreadEnded,
     ThreadId,
     ThreadStarted,
-    Transition,
     WorkflowDefinition,
     schema_of,
 )
 
 T = TypeVar("T")
 
-ROLE = RoleDefinition(name="role", description="", system_prompt="", schema=int)
-ONE_ROLE = WorkflowDefinition(
-    description="", roles=[ROLE], table={START: [Transition(ROLE)], ROLE: [Transition(END)]}
-)
+ROLE = RoleDefinition(name="role", system_prompt="", schema=int)
+ONE_ROLE = WorkflowDefinition(table={START: ROLE, ROLE: END})
 
 
 class Tracer:
@@ -65,7 +62,7 @@ def failing_once(store: MemoryStore, seen: list[str]) -> AdapterBinding:
 
         return role
 
-    return AdapterBinding(adapter=adapter)
+    return AdapterBinding(adapter)
 
 
 async def test_the_trace_of_a_run_is_recorded_at_once_and_told_to_the_next_run() -> None:

@@ -37,7 +37,6 @@ from workflow_protocol import (
     RoleDefinition,
     ThreadContext,
     ThreadId,
-    Transition,
     WorkflowDefinition,
 )
 
@@ -64,22 +63,18 @@ SMALL = in_turn(one)
 
 def above(child: Workflow) -> Workflow:
     """Two roles that are workflows of their own: this child, and a small one."""
-    roles = [
-        RoleDefinition(name=each, description="", system_prompt="", schema=int) for each in "ab"
-    ]
+    roles = [RoleDefinition(name=each, system_prompt="", schema=int) for each in "ab"]
     first, second = roles
     return create_workflow(
         WorkflowDefinition(
-            description="",
-            roles=roles,
             table={
-                START: [Transition(first)],
-                first: [Transition(second)],
-                second: [Transition(END)],
+                START: first,
+                first: second,
+                second: END,
             },
         ),
         AdapterBinding(
-            adapter=workflow_adapter("b", SMALL),
+            workflow_adapter("b", SMALL),
             overrides={"a": workflow_adapter("a", child)},
         ),
     )

@@ -305,7 +305,7 @@ async def test_another_bundle_is_refused_before_anything_is_written_however_deep
     def workflow(words: str) -> Workflow:
         if not below:
             return asks(words)
-        binding = AdapterBinding(adapter=workflow_adapter("child", asks(words)))
+        binding = AdapterBinding(workflow_adapter("child", asks(words)))
         return create_workflow(asks(words).definition, binding)
 
     store = MemoryStore()

@@ -1,6 +1,12 @@
 """Contracts of role-based agent workflows: types and pure functions, no I/O."""
 
 from workflow_protocol._adapter import AdapterBinding, AdapterFn, AgentFn, RoleFn
+from workflow_protocol._describe import (
+    Edge,
+    RoleDescription,
+    WorkflowDescription,
+    describe,
+)
 from workflow_protocol._errors import (
     DefinitionError,
     Fault,
@@ -30,6 +36,7 @@ from workflow_protocol._events import (
     error_message,
     error_type,
 )
+from workflow_protocol._items import Items
 from workflow_protocol._journal import (
     SHOWN_KEYS,
     Answer,
@@ -53,20 +60,22 @@ from workflow_protocol._thread import (
     ThreadContext,
     ThreadId,
 )
+from workflow_protocol._transition import (
+    END,
+    START,
+    Condition,
+    Transition,
+    otherwise,
+    when,
+)
 from workflow_protocol._usage import (
     Usage,
 )
 from workflow_protocol._workflow import (
-    END,
-    START,
-    Condition,
-    Edge,
-    RoleDescription,
-    Transition,
+    AnyDefinition,
     WorkflowDefinition,
-    WorkflowDescription,
-    describe,
     next_role,
+    next_transition,
 )
 from workflow_protocol.schemas._json_schema import JsonObject
 from workflow_protocol.schemas._schema import Schema, schema_of
@@ -81,6 +90,7 @@ __all__ = [
     "AdapterFn",
     "AgentFn",
     "Answer",
+    "AnyDefinition",
     "Completion",
     "Condition",
     "DefinitionError",
@@ -90,6 +100,7 @@ __all__ = [
     "Event",
     "Fault",
     "Hash",
+    "Items",
     "Journal",
     "JsonObject",
     "LastingJournal",
@@ -135,7 +146,10 @@ __all__ = [
     "is_made_anew",
     "is_same_value",
     "next_role",
+    "next_transition",
+    "otherwise",
     "recorded_result",
     "schema_of",
     "stored_form",
+    "when",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from typing_extensions import TypeForm
 
+from workflow_protocol._items import Items
+from workflow_protocol._role import RoleDefinition
 from workflow_protocol._thread import ThreadContext
 
 T = TypeVar("T")
@@ -38,13 +39,10 @@ class AgentFn(Protocol):
         ...
 
 
-def _no_overrides() -> Mapping[str, AdapterFn]:
-    return {}
-
-
-class AdapterBinding(msgspec.Struct, frozen=True, kw_only=True):
+class AdapterBinding(msgspec.Struct, frozen=True):
     """Which adapter carries out which role."""
 
-    adapter: AdapterFn
-    overrides: Mapping[str, AdapterFn] = msgspec.field(default_factory=_no_overrides)
-    """By role name; roles that are not named here use `adapter`."""
+    adapter: AdapterFn | None = None
+    """For each role that `overrides` does not have; `None` where it has them all."""
+    overrides: Items[RoleDefinition[Any] | str, AdapterFn] | None = None
+    """By role, or by its name."""

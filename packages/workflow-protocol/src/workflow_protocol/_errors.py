@@ -72,7 +72,7 @@ class RoutingError(WorkflowError):
     def __init__(self, role: str) -> None:
         self.role = role
         super().__init__(
-            f"no transition from {role!r} applied; end its row with a Transition without `when`"
+            f"no transition from {role!r} applied; end its row with a bare role or END"
         )
 
 

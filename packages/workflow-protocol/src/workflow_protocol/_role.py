@@ -17,7 +17,8 @@ class RoleDefinition(msgspec.Struct, Generic[T], frozen=True, kw_only=True, eq=F
     """
 
     name: str
-    description: str
+    description: str = ""
+    """What the role does, for people."""
     system_prompt: str
     schema: TypeForm[T]
     """Any type that pydantic or msgspec validates: a model, Struct, dataclass, `list[X]`, …"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NewType, TypeVar, cast
+from typing import Any, NewType, TypeVar, cast
 
 import msgspec
 
@@ -86,6 +86,8 @@ class ThreadContext:
     depth: int = 0
     """0 for a thread that a person started, n + 1 for its children."""
     bundle_hash: Hash | None = None
+    told: str = ""
+    """What the transition that led to the role at work tells it."""
     journal: Journal = field(default_factory=DirectJournal, compare=False, repr=False)
     host: object = field(default=None, compare=False, repr=False)
     """What runs the thread, for functions of the engine's package such as `run_child`."""
@@ -98,6 +100,11 @@ class ThreadContext:
         """Return the latest step of a role, or `None` when it has not spoken yet."""
         name = role if isinstance(role, str) else role.name
         return next((step for step in reversed(self.steps) if step.role == name), None)
+
+    def visits(self, role: str | RoleDefinition[Any]) -> int:
+        """Say how often a role has spoken."""
+        name = role if isinstance(role, str) else role.name
+        return sum(step.role == name for step in self.steps)
 
     def meta(self, role: RoleDefinition[T]) -> T | None:
         """Return the latest value of a role, typed by its definition, or `None` before its turn.

@@ -2,63 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Generic, overload
 
-import msgspec
+from typing_extensions import TypeForm, TypeVar
 
-from workflow_protocol._errors import DefinitionError, Fault, RoutingError, SchemaTypeError
+from workflow_protocol._errors import DefinitionError, Fault, RoutingError
 from workflow_protocol._role import RoleDefinition
+from workflow_protocol._table import read_table, result_faults, schema_faults
 from workflow_protocol._thread import Completion, ThreadContext
-from workflow_protocol.schemas._json_schema import JsonObject
-from workflow_protocol.schemas._schema import schema_of
-from workflow_protocol.schemas._stored import check_storable
+from workflow_protocol._transition import START, Role, Table, Transition
 
-START = "__start__"
-"""The key of the table that says which role begins."""
-END = "__end__"
-"""The target that ends the thread."""
-
-Role = RoleDefinition[Any]
-
-_NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
-
-
-class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """A named question about the thread. `check` is pure and synchronous: replay asks it again.
-
-    Raises:
-        TypeError: `check` is a coroutine function, whose result would always count as true.
-    """
-
-    name: str
-    description: str
-    check: Callable[[ThreadContext], bool]
-
-    def __post_init__(self) -> None:
-        if inspect.iscoroutinefunction(self.check):
-            raise TypeError(f"the check of condition {self.name!r} is async; make it a plain `def`")
-
-    def holds(self, ctx: ThreadContext) -> bool:
-        """Ask it.
-
-        Raises:
-            TypeError: `check` gave something else than True or False.
-        """
-        answer = cast("object", self.check(ctx))
-        if not isinstance(answer, bool):
-            raise TypeError(f"condition {self.name!r} returned {answer!r}; return True or False")
-        return answer
-
-
-class Transition(msgspec.Struct, frozen=True):
-    """Go `to` a role or `END`, `when` the condition holds; without one it always holds."""
-
-    to: Role | str
-    when: Condition | None = None
+In = TypeVar("In", contravariant=True, default=str)
+Out = TypeVar("Out", covariant=True, default=object)
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 def completed(ctx: ThreadContext) -> Completion:
@@ -70,32 +29,102 @@ def completed(ctx: ThreadContext) -> Completion:
     return Completion(return_code=0, summary=f"{last.role}: {words}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowDefinition:
-    """Roles and the table of transitions, checked as a whole when it is built.
+Complete = Callable[[ThreadContext], Completion]
 
-    The keys of `table` are role definitions (or their names) and `START`. The first transition
-    whose condition holds is taken; the last of each list must have none.
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class WorkflowDefinition(Generic[In, Out]):
+    """A table of roles, checked as a whole when it is built.
+
+    Args:
+        table: rows by role: where each leads, and under `START` which begins. A row is a role,
+            `END`, or a list of these and of `when(check, role)`; the first whose condition holds
+            is taken, and the last has none. The roles of the workflow are those that stand here.
+        input: the type of what a thread is begun with: text if not given.
+        result: the role whose value is the workflow's; only its row may lead to `END`. Without
+            one it is the value of whoever spoke last, and has no type.
+        description: what the workflow does, for people.
+        complete: says how the thread ended when the table leads to `END`: a pure function, as
+            conditions are. A workflow whose end may mean failure returns another code than 0.
 
     Raises:
-        DefinitionError: unknown or unreachable roles, holes, reserved or doubled names, schemas
+        DefinitionError: unknown or unreachable roles, holes, reserved or doubled names, types
             that can't be validated. All faults at once, each with its place.
     """
 
     description: str
-    roles: Sequence[Role]
-    table: Mapping[Role | str, Sequence[Transition]]
-    complete: Callable[[ThreadContext], Completion] = completed
-    """Says how the thread ended when the table leads to `END`: a pure function, as conditions are.
-    A workflow whose end may mean failure returns another code than 0."""
+    roles: tuple[Role, ...]
+    """In the order in which they appear in the table."""
+    table: Mapping[str, tuple[Transition, ...]]
+    """By role name, and `START`."""
+    input: TypeForm[Any]
+    result: Role | None
+    complete: Complete
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "roles", tuple(self.roles))
-        table = {_name(key): tuple(row) for key, row in self.table.items()}
-        faults = [*_role_faults(self.roles), *_table_faults(self.roles, self.table)]
+    @overload
+    def __init__(
+        self: WorkflowDefinition[str, object],
+        *,
+        table: Table,
+        description: str = "",
+        complete: Complete = completed,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: WorkflowDefinition[A, object],
+        *,
+        table: Table,
+        input: TypeForm[A],
+        description: str = "",
+        complete: Complete = completed,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: WorkflowDefinition[str, B],
+        *,
+        table: Table,
+        result: RoleDefinition[B],
+        description: str = "",
+        complete: Complete = completed,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: WorkflowDefinition[A, B],
+        *,
+        table: Table,
+        input: TypeForm[A],
+        result: RoleDefinition[B],
+        description: str = "",
+        complete: Complete = completed,
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        table: Table,
+        input: Any = str,
+        result: Any = None,
+        description: str = "",
+        complete: Complete = completed,
+    ) -> None:
+        roles, rows, found = read_table(table)
+        faults: list[Fault] = [*found, *schema_faults("input", input)]
+        if result is not None:
+            faults += result_faults(rows, roles, result)
         if faults:
             raise DefinitionError(faults)
-        object.__setattr__(self, "table", table)
+        fields: dict[str, object] = {
+            "description": description,
+            "roles": roles,
+            "table": rows,
+            "input": input,
+            "result": result,
+            "complete": complete,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"WorkflowDefinition({' → '.join(role.name for role in self.roles[:20])})"
 
     def role(self, name: str) -> Role:
         """Return the role of that name.
@@ -109,8 +138,12 @@ class WorkflowDefinition:
         raise KeyError(name)
 
 
-def next_role(definition: WorkflowDefinition, ctx: ThreadContext) -> Role | None:
-    """Say who speaks next: a role, or `None` for the end. Pure, a function of the steps.
+AnyDefinition = WorkflowDefinition[Any, object]
+"""A definition of whatever input and result."""
+
+
+def next_transition(definition: AnyDefinition, ctx: ThreadContext) -> Transition:
+    """Say where a thread goes next: to a role or `END`. Pure, a function of the thread.
 
     Raises:
         RoutingError: no transition applied.
@@ -118,139 +151,17 @@ def next_role(definition: WorkflowDefinition, ctx: ThreadContext) -> Role | None
     """
     current = ctx.steps[-1].role if ctx.steps else START
     for transition in definition.table.get(current, ()):
-        if transition.when is None or transition.when.holds(ctx):
-            target = _name(transition.to)
-            return None if target == END else definition.role(target)
+        if transition.condition is None or transition.condition.holds(ctx):
+            return transition
     raise RoutingError(current)
 
 
-class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """A role as data."""
+def next_role(definition: AnyDefinition, ctx: ThreadContext) -> Role | None:
+    """Say who speaks next: a role, or `None` for the end. As `next_transition`.
 
-    description: str
-    system_prompt: str
-    schema: JsonObject
-    """JSON Schema of the role's value."""
-
-
-class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One transition as data. `condition` is `None` for "otherwise"."""
-
-    source: str
-    target: str
-    condition: str | None = None
-    condition_description: str | None = None
-
-
-class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """A workflow as data: what it says of itself without its code."""
-
-    description: str
-    roles: dict[str, RoleDescription]
-    edges: list[Edge]
-    """The transitions in the order of the table."""
-    complete: str = "completed"
-    """The name of the function that says how a thread ended."""
-
-
-def describe(definition: WorkflowDefinition) -> WorkflowDescription:
-    """Give the definition as plain data, for registries, displays and documentation."""
-    return WorkflowDescription(
-        description=definition.description,
-        roles={
-            role.name: RoleDescription(
-                description=role.description,
-                system_prompt=role.system_prompt,
-                schema=schema_of(role.schema).json_schema(),
-            )
-            for role in definition.roles
-        },
-        edges=[
-            Edge(
-                source=_name(source),
-                target=_name(transition.to),
-                condition=transition.when and transition.when.name,
-                condition_description=transition.when and transition.when.description,
-            )
-            for source, row in definition.table.items()
-            for transition in row
-        ],
-        complete=getattr(definition.complete, "__qualname__", type(definition.complete).__name__),
-    )
-
-
-def _name(role: Role | str) -> str:
-    return role if isinstance(role, str) else role.name
-
-
-def _role_faults(roles: Iterable[Role]) -> Iterable[Fault]:
-    seen: set[str] = set()
-    for index, role in enumerate(roles):
-        place = f"roles[{index}] {role.name!r}"
-        if role.name in {START, END}:
-            yield Fault(place, "this name is reserved; choose another")
-        elif not _NAME.fullmatch(role.name):
-            yield Fault(place, "use lower-case words joined by - or _, such as 'code-reviewer'")
-        if role.name in seen:
-            yield Fault(place, "another role has this name already")
-        seen.add(role.name)
-        try:
-            check_storable(role.schema)
-            schema_of(role.schema)
-        except SchemaTypeError as error:
-            yield Fault(f"{place}.schema", str(error))
-    if not seen:
-        yield Fault("roles", "there are no roles; add at least one")
-
-
-def _table_faults(
-    roles: Sequence[Role], table: Mapping[Role | str, Sequence[Transition]]
-) -> Iterable[Fault]:
-    known = {role.name: role for role in roles}
-    rows: dict[str, Sequence[Transition]] = {}
-    for key, row in table.items():
-        name, place = _name(key), f"table[{_name(key)!r}]"
-        if name in rows:
-            yield Fault(place, "this role has two rows; merge them")
-        rows[name] = row
-        yield from _reference_faults(place, key, known, reserved={START})
-        for index, transition in enumerate(row):
-            yield from _reference_faults(f"{place}[{index}]", transition.to, known, reserved={END})
-            if transition.when is None and index < len(row) - 1:
-                yield Fault(
-                    f"{place}[{index}]", "it has no `when`, so those after it are never taken"
-                )
-        if row and row[-1].when is not None:
-            yield Fault(place, "the last transition has a `when`; add one without `when` after it")
-    for name in (START, *known):
-        if not rows.get(name):
-            yield Fault(f"table[{name!r}]", "there is no transition from here; add one")
-    reachable = _reachable(rows)
-    for name in known:
-        if name not in reachable:
-            yield Fault(
-                f"roles {name!r}", "no path leads from START to this role; add a transition"
-            )
-
-
-def _reference_faults(
-    place: str, role: Role | str, known: Mapping[str, Role], reserved: set[str]
-) -> Iterable[Fault]:
-    name = _name(role)
-    if name in reserved and isinstance(role, str):
-        return
-    if name not in known:
-        yield Fault(place, f"{name!r} is not among the roles ({', '.join(known) or 'none'})")
-    elif not isinstance(role, str) and known[name] is not role:
-        yield Fault(place, f"this is not the definition of {name!r} in `roles`; use that one")
-
-
-def _reachable(rows: Mapping[str, Sequence[Transition]]) -> set[str]:
-    found: set[str] = set()
-    waiting = [START]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [_name(transition.to) for transition in rows.get(name, ())]
-    return found
+    Raises:
+        RoutingError: no transition applied.
+        TypeError: a condition gave something else than True or False.
+    """
+    target = next_transition(definition, ctx).to
+    return None if isinstance(target, str) else target

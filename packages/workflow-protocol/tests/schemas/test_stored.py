@@ -22,7 +22,6 @@ from workflow_protocol import (
     RoleDefinition,
     Schema,
     SchemaMismatch,
-    Transition,
     WorkflowDefinition,
     schema_of,
     stored_form,
@@ -312,14 +311,10 @@ class LateStruct(msgspec.Struct):
 def test_a_type_that_can_t_be_kept_is_refused_with_its_place_and_what_would_work(
     type_: Any, words: str
 ) -> None:
-    role: RoleDefinition[Any] = RoleDefinition(
-        name="keeper", description="", system_prompt="", schema=type_
-    )
+    role: RoleDefinition[Any] = RoleDefinition(name="keeper", system_prompt="", schema=type_)
     with pytest.raises(DefinitionError, match=rf"'keeper'\.schema: .*{words}"):
         WorkflowDefinition(
-            description="",
-            roles=[role],
-            table={START: [Transition(role)], role: [Transition(END)]},
+            table={START: role, role: END},
         )
 
 
@@ -328,12 +323,8 @@ def test_a_type_that_can_t_be_kept_is_refused_with_its_place_and_what_would_work
     [(NamedShape, b'{"corners":["TOP","END"]}'), (CornerByName, b'{"corner":"TOP"}')],
 )
 def test_members_that_a_validator_finds_by_their_names_are_kept(type_: Any, source: bytes) -> None:
-    role: RoleDefinition[Any] = RoleDefinition(
-        name="keeper", description="", system_prompt="", schema=type_
-    )
-    WorkflowDefinition(
-        description="", roles=[role], table={START: [Transition(role)], role: [Transition(END)]}
-    )
+    role: RoleDefinition[Any] = RoleDefinition(name="keeper", system_prompt="", schema=type_)
+    WorkflowDefinition(table={START: role, role: END})
     schema: Schema[Any] = schema_of(type_)
     value = schema.validate_json(source)
 

@@ -10,7 +10,7 @@ from workflow_protocol import Edge, RoleDescription, WorkflowDescription
 from workflow_register import EntryError, build_bundle, check_bundle
 
 WORKFLOW = """
-from workflow_protocol import END, START, RoleDefinition, Transition, WorkflowDefinition
+from workflow_protocol import END, START, RoleDefinition, WorkflowDefinition
 
 class Workflow:
     def __init__(self, schema=str):
@@ -19,8 +19,7 @@ class Workflow:
         )
         self.definition = WorkflowDefinition(
             description="says hello",
-            roles=[role],
-            table={START: [Transition(role)], role: [Transition(END)]},
+            table={START: role, role: END},
         )
 """
 DESCRIPTION = WorkflowDescription(

@@ -17,7 +17,7 @@ from workflow_register import (
 )
 
 WORKFLOW = """
-from workflow_protocol import END, START, RoleDefinition, Transition, WorkflowDefinition
+from workflow_protocol import END, START, RoleDefinition, WorkflowDefinition
 
 role = RoleDefinition(name="greeter", description="greets", system_prompt="Hi", schema=str)
 
@@ -25,8 +25,7 @@ class Workflow:
     def __init__(self, **values):
         self.definition = WorkflowDefinition(
             description="d",
-            roles=[role],
-            table={START: [Transition(role)], role: [Transition(END)]},
+            table={START: role, role: END},
         )
         self.__dict__.update(values)
 """
@@ -238,10 +237,7 @@ def test_a_bundle_that_was_just_built_names_the_files_of_its_author(tmp_path: Pa
             "entry.py:2: JSONDecodeError: Expecting property name",
         ),
         (
-            {
-                "entry.py": "from flow import *\n"
-                "WorkflowDefinition(description='', roles=[role], table={})\n"
-            },
+            {"entry.py": "from flow import *\nWorkflowDefinition(table={})\n"},
             "entry.py:2: DefinitionError: the workflow definition has ",
         ),
     ],
@@ -259,7 +255,7 @@ def test_an_entry_that_cannot_be_loaded_is_one_clear_line(
 
 
 def test_the_faults_of_a_definition_keep_their_lines(tmp_path: Path) -> None:
-    code = "from flow import *\nWorkflowDefinition(description='', roles=[role], table={})\n"
+    code = "from flow import *\nWorkflowDefinition(table={})\n"
     bundle = bundle_of(tmp_path, {"entry.py": code})
     with pytest.raises(EntryError) as caught:
         load_workflow(bundle)

@@ -10,7 +10,6 @@ from workflow_protocol import (
     START,
     JsonObject,
     RoleDefinition,
-    Transition,
     WorkflowDefinition,
     describe,
 )
@@ -39,10 +38,8 @@ class Plan(BaseModel):
 
 def schema_of(type: Any) -> JsonObject:
     """The schema as a description has it."""
-    role = RoleDefinition(name="r", description="", system_prompt="p", schema=type)
-    definition = WorkflowDefinition(
-        description="d", roles=[role], table={START: [Transition(role)], role: [Transition(END)]}
-    )
+    role = RoleDefinition(name="r", system_prompt="p", schema=type)
+    definition = WorkflowDefinition(description="d", table={START: role, role: END})
     return describe(definition).roles["r"].schema
 
 

@@ -14,6 +14,8 @@ DEFAULT_QUOTA_CHARS = 32_000
 def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_CHARS) -> str:
     """Render the thread for a model: task, workspace, progress, earlier steps, the latest in full.
 
+    Last comes what the transition to the role tells it, if it does.
+
     Earlier steps are taken newest first until their contents reach the quota; a line says how
     many older ones were left out. The text depends on nothing but `ctx`, so that a repeated turn
     sends the same bytes.
@@ -31,6 +33,8 @@ def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_C
         sections.append(f"## Progress\n\n{_progress(ctx.steps)}")
         sections += _earlier(earlier, quota_chars)
         sections.append(f"## Latest step: {latest.role}\n\n{latest.content}")
+    if ctx.told:
+        sections.append(f"## What to do now\n\n{ctx.told}")
     return "\n\n".join(sections)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import cast
 
 from uwf._errors import Failed, UsageError
 from uwf.commands._hints import resume_command
@@ -13,6 +14,7 @@ from uwf.commands._workflows import open_bundle, workflow_path
 from uwf.terminal._output import Output
 from workflow_cas import Store, content
 from workflow_execute import (
+    AnyWorkflow,
     Engine,
     JournalMismatch,
     ReplayedRequest,
@@ -128,7 +130,7 @@ def check_workspace(workspace: Path | None) -> None:
         raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it")
 
 
-async def workflow_of(store: Store, thread: StoredThread) -> Workflow:
+async def workflow_of(store: Store, thread: StoredThread) -> AnyWorkflow:
     """Load the workflow that a thread was run with.
 
     Raises:
@@ -186,7 +188,7 @@ def _read_standard_input() -> str:
         raise UsageError("the prompt is not valid UTF-8") from error
 
 
-def import_workflow(bundle: Bundle) -> Workflow:
+def import_workflow(bundle: Bundle) -> AnyWorkflow:
     """Import the workflow of a bundle.
 
     Raises:
@@ -195,4 +197,4 @@ def import_workflow(bundle: Bundle) -> Workflow:
     found: HasDefinition = load_workflow(bundle)
     if not isinstance(found, Workflow):
         raise UsageError("the entry's `run` was not made by workflow_execute.create_workflow")
-    return found
+    return cast("AnyWorkflow", found)

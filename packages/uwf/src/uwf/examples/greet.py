@@ -14,7 +14,6 @@ from workflow_protocol import (
     START,
     AdapterBinding,
     RoleDefinition,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_register import configured_llm
@@ -37,8 +36,7 @@ greeter = RoleDefinition(
 run = create_workflow(
     WorkflowDefinition(
         description="Greet somebody in a language",
-        roles=[greeter],
-        table={START: [Transition(greeter)], greeter: [Transition(END)]},
+        table={START: greeter, greeter: END},
     ),
-    AdapterBinding(adapter=create_llm_adapter(configured_llm())),
+    AdapterBinding(create_llm_adapter(configured_llm())),
 )

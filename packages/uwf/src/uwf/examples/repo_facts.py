@@ -27,8 +27,8 @@ from workflow_protocol import (
     Condition,
     RoleDefinition,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
+    when,
 )
 from workflow_register import configured_llm
 
@@ -133,20 +133,19 @@ tried_enough = Condition(
 run = create_workflow(
     WorkflowDefinition(
         description="Find out what a repository is, with evidence, and review it",
-        roles=[reader, reviewer],
         table={
-            START: [Transition(reader)],
-            reader: [Transition(reviewer)],
+            START: reader,
+            reader: reviewer,
             reviewer: [
-                Transition(END, when=approved),
-                Transition(END, when=tried_enough),
-                Transition(reader),
+                when(approved, END),
+                when(tried_enough, END),
+                reader,
             ],
         },
         complete=conclude,
     ),
     AdapterBinding(
-        adapter=create_llm_adapter(configured_llm()),
+        create_llm_adapter(configured_llm()),
         overrides={
             "reader": create_react_adapter(
                 ReactAdapterConfig(

@@ -28,7 +28,6 @@ from workflow_protocol import (
     Effect,
     RoleDefinition,
     ThreadContext,
-    Transition,
     WorkflowDefinition,
 )
 from workflow_reactor import LlmFn
@@ -44,11 +43,10 @@ FIRST = RoleDefinition(name="first", description="F.", system_prompt="Go.", sche
 SECOND = RoleDefinition(name="second", description="S.", system_prompt="On.", schema=str)
 DEFINITION = WorkflowDefinition(
     description="Two roles.",
-    roles=[FIRST, SECOND],
     table={
-        START: [Transition(FIRST)],
-        FIRST: [Transition(SECOND)],
-        SECOND: [Transition(END)],
+        START: FIRST,
+        FIRST: SECOND,
+        SECOND: END,
     },
 )
 
@@ -63,7 +61,7 @@ def workflow(llm: LlmFn, home: Path) -> Workflow:
     """As an entry script makes it at import."""
     tools: list[Any] = [add, mcp_toolset("git", home=home)]
     config = ReactAdapterConfig(llm=llm, toolset=tools)
-    return create_workflow(DEFINITION, AdapterBinding(adapter=create_react_adapter(config)))
+    return create_workflow(DEFINITION, AdapterBinding(create_react_adapter(config)))
 
 
 def configure(home: Path, plan: dict[str, Any], more: str = "") -> None:

@@ -10,7 +10,7 @@ from typing_extensions import TypeForm
 
 from workflow_cas import Store
 from workflow_execute._errors import RoleValueError, ThreadNotResumable
-from workflow_execute._workflow import Workflow
+from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.children._child import ChildResult, ChildTask, run_child
 from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_protocol import Resolved, RoleFn, SchemaMismatch, ThreadContext, ThreadId, schema_of
@@ -24,6 +24,7 @@ def child_prompt(prompt: str, ctx: ThreadContext) -> str:
     if ctx.steps:
         latest = ctx.steps[-1]
         parts.append(f"The latest step, by {latest.role}:\n\n{latest.content}")
+    parts.append(ctx.told)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -32,14 +33,14 @@ class WorkflowAdapter:
     """An adapter whose roles are child threads. Made by `workflow_adapter`."""
 
     name: str
-    source: Workflow | Callable[[], Workflow]
+    source: AnyWorkflow | Callable[[], AnyWorkflow]
     prompt: Callable[[str, ThreadContext], str]
     convert: Callable[[ChildResult], object] | None
 
     @property
-    def workflow(self) -> Workflow:
+    def workflow(self) -> AnyWorkflow:
         """What the children run."""
-        return self.source if isinstance(self.source, Workflow) else self.source()
+        return self.source() if callable(self.source) else self.source
 
     def __call__(self, prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
         """See `AdapterFn`."""
@@ -67,7 +68,7 @@ class WorkflowAdapter:
 
 def workflow_adapter(
     name: str,
-    workflow: Workflow | Callable[[], Workflow],
+    workflow: AnyWorkflow | Callable[[], AnyWorkflow],
     *,
     prompt: Callable[[str, ThreadContext], str] = child_prompt,
     convert: Callable[[ChildResult], object] | None = None,
@@ -88,7 +89,9 @@ def workflow_adapter(
     return WorkflowAdapter(name=name, source=workflow, prompt=prompt, convert=convert)
 
 
-async def workflow_of_child(store: Store, workflow: Workflow, thread: StoredThread) -> Workflow:
+async def workflow_of_child(
+    store: Store, workflow: AnyWorkflow, thread: StoredThread
+) -> AnyWorkflow:
     """Find what a child thread runs, below the workflow of the topmost thread.
 
     Args:
@@ -115,16 +118,15 @@ async def workflow_of_child(store: Store, workflow: Workflow, thread: StoredThre
     return workflow
 
 
-def workflow_below(workflow: Workflow, names: Iterable[str]) -> Workflow | None:
+def workflow_below(workflow: AnyWorkflow, names: Iterable[str]) -> AnyWorkflow | None:
     """What a child runs, by the names on the way down; `None` where no adapter has one of them."""
-    found: Workflow | None = workflow
+    found: AnyWorkflow | None = workflow
     for name in names:
         found = _child_workflow(found, name) if found is not None else None
     return found
 
 
-def _child_workflow(workflow: Workflow, name: str) -> Workflow | None:
-    binding = workflow.binding
-    bound = (binding.adapter, *binding.overrides.values())
+def _child_workflow(workflow: AnyWorkflow, name: str) -> AnyWorkflow | None:
+    bound = workflow.adapters.values()
     adapters = [a for a in bound if isinstance(a, WorkflowAdapter) and a.name == name]
     return adapters[0].workflow if adapters else None

@@ -23,7 +23,7 @@ from workflow_execute._errors import (
 )
 from workflow_execute._ids import new_thread_id
 from workflow_execute._records import Cause
-from workflow_execute._workflow import Workflow
+from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
 from workflow_protocol import (
     Effect,
@@ -56,7 +56,7 @@ class ChildRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class ChildTask:
     """A thread to start from inside a turn."""
 
-    workflow: Workflow
+    workflow: AnyWorkflow
     prompt: str
     name: str
     """What the workflow is called where people see it."""

@@ -13,7 +13,7 @@ from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._records import ShownState
 from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import SupervisorFn
-from workflow_execute._workflow import Workflow
+from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._answer import answer_question, one_at_a_time, read_questions
 from workflow_execute.engine._resume import resume_thread
@@ -77,7 +77,7 @@ class Engine:
     @cancelled_by_anyio
     async def start(
         self,
-        workflow: Workflow,
+        workflow: AnyWorkflow,
         prompt: str,
         *,
         workspace: Path | None = None,
@@ -126,7 +126,7 @@ class Engine:
     @cancelled_by_anyio
     async def resume(
         self,
-        workflow: Workflow,
+        workflow: AnyWorkflow,
         thread_id: ThreadId,
         *,
         fresh: bool = False,
@@ -283,7 +283,7 @@ class Engine:
 
     async def replay(
         self,
-        workflow: Workflow,
+        workflow: AnyWorkflow,
         thread_id: ThreadId,
         *,
         on_request: Callable[[ReplayedRequest], None] | None = None,
@@ -317,7 +317,7 @@ class Engine:
 
 
 async def run_workflow(
-    workflow: Workflow,
+    workflow: AnyWorkflow,
     prompt: str,
     *,
     workspace: Path | None = None,

@@ -12,7 +12,7 @@ from workflow_execute._errors import ThreadNotResumable
 from workflow_execute._ids import now_ms
 from workflow_execute._records import TurnRecord
 from workflow_execute._result import ThreadResult
-from workflow_execute._workflow import Workflow
+from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.children._adapter import workflow_below
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._workspace import resolve_workspace
@@ -30,7 +30,7 @@ from workflow_protocol import Hash, ThreadId
 
 async def resume_thread(
     services: RunServices,
-    workflow: Workflow,
+    workflow: AnyWorkflow,
     thread_id: ThreadId,
     *,
     fresh: bool,
@@ -73,7 +73,7 @@ async def resume_thread(
 
 
 async def _check_turns(
-    store: Store, workflow: Workflow, stored: StoredThread, folder: Path
+    store: Store, workflow: AnyWorkflow, stored: StoredThread, folder: Path
 ) -> None:
     """Make sure that the unfinished turns of a thread and its children fit another workflow.
 

@@ -21,7 +21,7 @@ from workflow_execute._ids import now_ms
 from workflow_execute._records import StatusRecord
 from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import supervise
-from workflow_execute._workflow import Workflow
+from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.owners._signals import Signal
 from workflow_execute.run._ending import (
@@ -80,7 +80,7 @@ class Run:
     def __init__(
         self,
         services: RunServices,
-        workflow: Workflow,
+        workflow: AnyWorkflow,
         budget: Budget,
         ctx: ThreadContext,
         *,
@@ -189,7 +189,7 @@ class Run:
         """The state that it has come to."""
         return self._writer.head
 
-    def child(self, workflow: Workflow, ctx: ThreadContext) -> Run:
+    def child(self, workflow: AnyWorkflow, ctx: ThreadContext) -> Run:
         """A run of a child: it draws from the same budget and ends at the latest when this does."""
         self._turn.children[ctx.thread_id] = None
         return Run(self._services, workflow, self._budget, ctx, host_of=self._host_of, parent=self)

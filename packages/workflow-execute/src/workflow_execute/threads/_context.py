@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workflow_execute._errors import ThreadNotResumable
-from workflow_execute._workflow import Workflow
+from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import StoredStep, StoredThread
 from workflow_protocol import (
     RoleStep,
@@ -15,7 +15,7 @@ from workflow_protocol import (
 )
 
 
-def context_of(stored: StoredThread, workflow: Workflow) -> ThreadContext:
+def context_of(stored: StoredThread, workflow: AnyWorkflow) -> ThreadContext:
     """Build the context of a stored thread, its values typed by the workflow's roles.
 
     Raises:
@@ -45,7 +45,7 @@ def context_of(stored: StoredThread, workflow: Workflow) -> ThreadContext:
     )
 
 
-def typed_step(step: StoredStep, workflow: Workflow) -> RoleStep:
+def typed_step(step: StoredStep, workflow: AnyWorkflow) -> RoleStep:
     """A stored step as roles see it."""
     role = workflow.definition.role(step.record.role)
     return RoleStep(

@@ -16,7 +16,7 @@ from workflow_execute._differences import compare, is_same_but_for_order
 from workflow_execute._errors import JournalMismatch, NotRecorded
 from workflow_execute._records import SUPERVISOR_KEYS
 from workflow_execute._supervisor import Decision, completion_of, recorded_decision
-from workflow_execute._workflow import Workflow, encoded_value
+from workflow_execute._workflow import AnyWorkflow, encoded_value
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._input import check_input
 from workflow_execute.journal._questions import check_question
@@ -77,7 +77,7 @@ class Replay:
 
 async def replay_thread(
     store: Store,
-    workflow: Workflow,
+    workflow: AnyWorkflow,
     thread_id: ThreadId,
     on_request: Callable[[ReplayedRequest], None] | None = None,
 ) -> Replay:
@@ -123,7 +123,7 @@ async def replay_thread(
 
 
 async def check_unfinished_turn(
-    store: Store, workflow: Workflow, stored: StoredThread, folder: Path
+    store: Store, workflow: AnyWorkflow, stored: StoredThread, folder: Path
 ) -> None:
     """Make sure that a workflow asks, in the unfinished turn, for what is recorded.
 
@@ -142,7 +142,7 @@ async def check_unfinished_turn(
 
 
 async def _replay_unfinished(
-    workflow: Workflow, ctx: ThreadContext, journal: _ReplayJournal
+    workflow: AnyWorkflow, ctx: ThreadContext, journal: _ReplayJournal
 ) -> Completion | None:
     """Carry a turn out again as far as it came, and give the end of the thread if that is one.
 
@@ -162,7 +162,7 @@ async def _replay_unfinished(
 
 
 async def _replay_step(
-    workflow: Workflow, ctx: ThreadContext, step: StoredStep, journal: _ReplayJournal
+    workflow: AnyWorkflow, ctx: ThreadContext, step: StoredStep, journal: _ReplayJournal
 ) -> None:
     """Carry one finished turn out again.
 

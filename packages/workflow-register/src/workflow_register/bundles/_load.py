@@ -19,7 +19,7 @@ from importlib.util import decode_source
 from types import CodeType, ModuleType
 from typing import Protocol, cast, runtime_checkable
 
-from workflow_protocol import WorkflowDefinition, WorkflowError
+from workflow_protocol import AnyDefinition, WorkflowDefinition, WorkflowError
 from workflow_register._errors import EntryError
 from workflow_register.bundles._archive import PACKAGE_FILE, Bundle, module_name
 
@@ -32,7 +32,7 @@ class HasDefinition(Protocol):
     """What an entry's `run` is known to be here: `create_workflow`, above, makes more of it."""
 
     @property
-    def definition(self) -> WorkflowDefinition:
+    def definition(self) -> AnyDefinition:
         """The roles and the table."""
         ...
 

@@ -1,0 +1,62 @@
+"""Which adapter carries out which role: the binding, looked up by name and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from workflow_protocol import (
+    AdapterBinding,
+    AdapterFn,
+    AnyDefinition,
+    DefinitionError,
+    Fault,
+    RoleDefinition,
+)
+
+
+def bound_adapters(definition: AnyDefinition, binding: AdapterBinding) -> Mapping[str, AdapterFn]:
+    """The adapter of each role, by its name.
+
+    Raises:
+        DefinitionError: an override is for no role of the definition, or a role has no adapter.
+            All faults at once, each with its place.
+    """
+    overrides = list(binding.overrides.items()) if binding.overrides is not None else []
+    named = {_name(key): adapter for key, adapter in overrides}
+    faults = list(_override_faults(definition, [key for key, _ in overrides]))
+    adapters: dict[str, AdapterFn] = {}
+    for role in definition.roles:
+        adapter = named.get(role.name, binding.adapter)
+        if callable(adapter):
+            adapters[role.name] = adapter
+        elif adapter is None:
+            words = "it has no adapter; give AdapterBinding one for all roles, or override this one"
+            faults.append(Fault(f"role {role.name!r}", words))
+        else:
+            place = f"overrides[{role.name!r}]" if role.name in named else "adapter"
+            faults.append(Fault(place, f"this is of type {type(adapter).__name__}; use an adapter"))
+    if faults:
+        raise DefinitionError(list(dict.fromkeys(faults)))
+    return adapters
+
+
+def _override_faults(
+    definition: AnyDefinition, keys: Iterable[RoleDefinition[object] | str]
+) -> Iterable[Fault]:
+    roles = {role.name: role for role in definition.roles}
+    seen: set[str] = set()
+    for key in keys:
+        name = _name(key)
+        place = f"overrides[{name!r}]"
+        if name not in roles:
+            words = f"no role has this name; the roles are {', '.join(roles)}"
+            yield Fault(place, words)
+        elif not isinstance(key, str) and roles[name] is not key:
+            yield Fault(place, "the workflow has another role of this name; use that definition")
+        if name in seen:
+            yield Fault(place, "this role has two adapters here; leave one")
+        seen.add(name)
+
+
+def _name(role: RoleDefinition[object] | str) -> str:
+    return role if isinstance(role, str) else role.name

@@ -1,0 +1,71 @@
+"""A workflow as data: what it says of itself without its code."""
+
+from __future__ import annotations
+
+import msgspec
+
+from workflow_protocol._transition import name_of_target
+from workflow_protocol._workflow import AnyDefinition
+from workflow_protocol.schemas._json_schema import JsonObject
+from workflow_protocol.schemas._schema import schema_of
+
+
+class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """A role as data."""
+
+    description: str
+    system_prompt: str
+    schema: JsonObject
+    """JSON Schema of the role's value."""
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One transition as data. `condition` is `None` for "otherwise"."""
+
+    source: str
+    target: str
+    condition: str | None = None
+    condition_description: str | None = None
+
+
+class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A workflow as data: what it says of itself without its code."""
+
+    description: str
+    roles: dict[str, RoleDescription]
+    edges: list[Edge]
+    """The transitions in the order of the table."""
+    complete: str = "completed"
+    """The name of the function that says how a thread ended."""
+    input: JsonObject | None = None
+    """JSON Schema of what a thread is begun with; `None` for text."""
+    result: str | None = None
+    """The role whose value is the workflow's."""
+
+
+def describe(definition: AnyDefinition) -> WorkflowDescription:
+    """Give the definition as plain data, for registries, displays and documentation."""
+    return WorkflowDescription(
+        description=definition.description,
+        roles={
+            role.name: RoleDescription(
+                description=role.description,
+                system_prompt=role.system_prompt,
+                schema=schema_of(role.schema).json_schema(),
+            )
+            for role in definition.roles
+        },
+        edges=[
+            Edge(
+                source=source,
+                target=name_of_target(transition.to),
+                condition=transition.condition and transition.condition.name,
+                condition_description=(transition.condition and transition.condition.description),
+            )
+            for source, row in definition.table.items()
+            for transition in row
+        ],
+        complete=getattr(definition.complete, "__qualname__", type(definition.complete).__name__),
+        input=None if definition.input is str else schema_of(definition.input).json_schema(),
+        result=definition.result.name if definition.result is not None else None,
+    )

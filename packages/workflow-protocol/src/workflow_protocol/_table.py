@@ -1,0 +1,238 @@
+"""Reads the table of a definition: its roles, its rows, and all that is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from typing_extensions import TypeForm
+
+from workflow_protocol._errors import Fault, SchemaTypeError
+from workflow_protocol._role import RoleDefinition
+from workflow_protocol._transition import (
+    END,
+    START,
+    Role,
+    Table,
+    Target,
+    Transition,
+    is_async,
+    name_of_target,
+)
+from workflow_protocol.schemas._schema import schema_of
+from workflow_protocol.schemas._stored import check_storable
+
+_NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
+
+
+class Cell(NamedTuple):
+    """One transition of a row, and where it stands."""
+
+    place: str
+    transition: Transition
+
+
+class Line(NamedTuple):
+    """One row, and where it stands."""
+
+    place: str
+    key: Target
+    cells: list[Cell]
+
+
+class ReadTable(NamedTuple):
+    """What a table holds. Where there are faults the rest is incomplete."""
+
+    roles: tuple[Role, ...]
+    """In the order in which they appear."""
+    rows: Mapping[str, tuple[Transition, ...]]
+    """By role name and `START`; each transition leads to a role or to `END`."""
+    faults: Sequence[Fault]
+
+
+def read_table(table: Table) -> ReadTable:
+    """Read it, and find all that is wrong with it."""
+    lines, faults = _read_lines(table)
+    known: dict[str, Role] = {}
+    for place, target in _mentions(lines):
+        if isinstance(target, RoleDefinition):
+            first = known.setdefault(target.name, target)
+            if first is not target:
+                words = f"another role is called {target.name!r} too; give each its own name"
+                faults.append(Fault(place, words))
+    faults += _role_faults(known.values())
+    faults += _line_faults(lines, known)
+    faults += _path_faults(lines, known)
+    return ReadTable(tuple(known.values()), _rows(lines, known), faults)
+
+
+def _read_lines(table: Table) -> tuple[list[Line], list[Fault]]:
+    """The rows as they are written, without what can't stand in a table."""
+    lines: list[Line] = []
+    faults: list[Fault] = []
+    for key, row in table.items():
+        if not _is_target(key):
+            kind = type(cast("object", key)).__name__
+            faults.append(Fault("table", f"a key is of type {kind}; use a role or START"))
+            continue
+        place = f"table[{name_of_target(key)!r}]"
+        cells: list[Cell] = []
+        for at, each in _places(place, row):
+            transition = each if isinstance(each, Transition) else Transition(cast("Target", each))
+            if _is_target(transition.to):
+                cells.append(Cell(at, transition))
+            else:
+                kind = type(cast("object", transition.to)).__name__
+                faults.append(
+                    Fault(at, f"this is of type {kind}; use a role, END or when(check, role)")
+                )
+        lines.append(Line(place, key, cells))
+    return lines, faults
+
+
+def _places(place: str, row: object) -> Iterator[tuple[str, object]]:
+    """What stands in a row, and where."""
+    if isinstance(row, Sequence) and not isinstance(row, str):
+        for index, each in enumerate(cast("Sequence[object]", row)):
+            yield f"{place}[{index}]", each
+    else:
+        yield place, row
+
+
+def _is_target(value: object) -> bool:
+    return isinstance(value, str | RoleDefinition)
+
+
+def _mentions(lines: Sequence[Line]) -> Iterator[tuple[str, Target]]:
+    for line in lines:
+        yield line.place, line.key
+        for cell in line.cells:
+            yield cell.place, cell.transition.to
+
+
+def _role_faults(roles: Iterable[Role]) -> Iterable[Fault]:
+    for role in roles:
+        place = f"role {role.name!r}"
+        if role.name in {START, END}:
+            yield Fault(place, "this name is reserved; choose another")
+        elif not _NAME.fullmatch(role.name):
+            yield Fault(place, "use lower-case words joined by - or _, such as 'code-reviewer'")
+        yield from schema_faults(f"{place}.schema", role.schema)
+
+
+def schema_faults(place: str, schema: TypeForm[Any]) -> Iterable[Fault]:
+    """What keeps a type from being that of a value which is stored."""
+    try:
+        check_storable(schema)
+        schema_of(schema)
+    except SchemaTypeError as error:
+        yield Fault(place, str(error))
+
+
+def _line_faults(lines: Sequence[Line], known: Mapping[str, Role]) -> Iterable[Fault]:
+    seen: set[str] = set()
+    for line in lines:
+        name = name_of_target(line.key)
+        if name in seen:
+            yield Fault(line.place, "this role has two rows; merge them")
+        seen.add(name)
+        yield from _reference_faults(line.place, line.key, known, reserved=START)
+        for index, (place, transition) in enumerate(line.cells):
+            yield from _reference_faults(place, transition.to, known, reserved=END)
+            yield from _transition_faults(place, transition)
+            if transition.condition is None and index < len(line.cells) - 1:
+                yield Fault(place, "it has no condition, so those after it are never taken")
+        if line.cells and line.cells[-1].transition.condition is not None:
+            yield Fault(line.place, "the last target has a condition; add a bare role or END to it")
+
+
+def _reference_faults(
+    place: str, target: Target, known: Mapping[str, Role], *, reserved: str
+) -> Iterable[Fault]:
+    if isinstance(target, str) and target != reserved and target not in known:
+        there = ", ".join(known) or "none"
+        yield Fault(place, f"{target!r} is not among the roles of the table ({there})")
+
+
+def _transition_faults(place: str, transition: Transition) -> Iterable[Fault]:
+    condition, tell = transition.condition, cast("object", transition.tell)
+    if condition is not None:
+        if not callable(condition.check):
+            kind = type(cast("object", condition.check)).__name__
+            yield Fault(place, f"the check is of type {kind}; use a function of the thread")
+        elif not condition.name:
+            yield Fault(place, "the check has no name of its own; write when(…, name='…')")
+        if is_async(condition.check):
+            yield Fault(place, f"the check {condition.name!r} is async; make it a plain `def`")
+    if not isinstance(tell, str) and not callable(tell):
+        kind = type(tell).__name__
+        yield Fault(place, f"`tell` is of type {kind}; use text or a function of the thread")
+    elif is_async(tell):
+        yield Fault(place, "the function that `tell` is given is async; make it a plain `def`")
+    if tell and transition.to == END:
+        yield Fault(place, "nobody reads what END is told; leave `tell` out")
+
+
+def _path_faults(lines: Sequence[Line], known: Mapping[str, Role]) -> Iterable[Fault]:
+    rows = {name_of_target(line.key): line.cells for line in lines}
+    if not known:
+        yield Fault("table", "there are no roles; begin it with START: role")
+    for name in (START, *known):
+        if not rows.get(name):
+            yield Fault(f"table[{name!r}]", "there is no transition from here; name a role, or END")
+    reachable = _reachable(rows)
+    for name in known:
+        if name not in reachable:
+            yield Fault(f"role {name!r}", "no path leads from START to this role; add a transition")
+
+
+def _reachable(rows: Mapping[str, Sequence[Cell]]) -> set[str]:
+    found: set[str] = set()
+    waiting = [START]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [name_of_target(cell.transition.to) for cell in rows.get(name, ())]
+    return found
+
+
+def _rows(lines: Sequence[Line], known: Mapping[str, Role]) -> Mapping[str, tuple[Transition, ...]]:
+    return {
+        name_of_target(line.key): tuple(
+            Transition(
+                known.get(name_of_target(transition.to), transition.to),
+                transition.condition,
+                transition.tell,
+            )
+            for _, transition in line.cells
+        )
+        for line in lines
+    }
+
+
+def result_faults(
+    rows: Mapping[str, Sequence[Transition]], roles: Sequence[Role], result: object
+) -> Iterable[Fault]:
+    """Ways to `END` that don't come from the role whose value is the workflow's."""
+    if not isinstance(result, RoleDefinition):
+        kind = type(result).__name__
+        yield Fault("result", f"it is of type {kind}; give the role whose value is the result")
+        return
+    if not any(role is result for role in roles):
+        yield Fault("result", "this role is not in the table; give one that is")
+        return
+    name = cast("Role", result).name
+    ends = [
+        (source, index)
+        for source, row in rows.items()
+        for index, transition in enumerate(row)
+        if transition.to == END
+    ]
+    for source, index in ends:
+        if source != name:
+            place = f"table[{source!r}]" + (f"[{index}]" if len(rows[source]) > 1 else "")
+            yield Fault(place, f"END is reached from here, but the result is that of {name!r}")
+    if name not in dict(ends):
+        yield Fault("result", f"no transition leads from {name!r} to END; add one")

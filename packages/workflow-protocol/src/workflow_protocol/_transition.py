@@ -1,0 +1,123 @@
+"""What stands in a table: roles, `END`, and `when` with a condition."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from workflow_protocol._items import Items
+from workflow_protocol._role import RoleDefinition
+from workflow_protocol._thread import ThreadContext
+
+START = "__start__"
+"""The key of the table that says which role begins."""
+END = "__end__"
+"""The target that ends the thread."""
+
+Role: TypeAlias = RoleDefinition[Any]
+Tell: TypeAlias = str | Callable[[ThreadContext], str]
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """A named question about the thread. `check` is pure and synchronous: replay asks it again."""
+
+    name: str
+    description: str = ""
+    check: Callable[[ThreadContext], bool]
+
+    def holds(self, ctx: ThreadContext) -> bool:
+        """Ask it.
+
+        Raises:
+            TypeError: `check` gave something else than True or False.
+        """
+        answer = cast("object", self.check(ctx))
+        if not isinstance(answer, bool):
+            raise TypeError(f"condition {self.name!r} returned {answer!r}; return True or False")
+        return answer
+
+
+class Transition(msgspec.Struct, frozen=True):
+    """Go `to` a role or `END`, where the condition holds. `when` and `otherwise` make it."""
+
+    to: Role | str
+    condition: Condition | None = None
+    """`None` for a transition that is taken always."""
+    tell: Tell = ""
+    """What the role that it leads to is told, beside the thread."""
+
+    def told(self, ctx: ThreadContext) -> str:
+        """What the next role is told.
+
+        Raises:
+            TypeError: the function that `tell` is gave something else than text.
+        """
+        if isinstance(self.tell, str):
+            return self.tell
+        words = cast("object", self.tell(ctx))
+        if not isinstance(words, str):
+            name = name_of(self.tell) or "tell"
+            raise TypeError(f"`tell` ({name}) returned {words!r}; return a string")
+        return words
+
+
+Target: TypeAlias = Role | str
+"""A role, the name of one that the table has elsewhere, or `END`."""
+Row: TypeAlias = Target | Transition | Sequence[Target | Transition]
+"""Where a role leads: one target, or several of which the first whose condition holds is taken."""
+Table: TypeAlias = Items[Target, Row]
+"""Rows by role; `START` is a key too."""
+
+
+def when(
+    check: Callable[[ThreadContext], bool] | Condition,
+    to: Target,
+    *,
+    tell: Tell = "",
+    name: str = "",
+) -> Transition:
+    """Go to a role or `END` if a condition holds.
+
+    Args:
+        check: a plain function of the thread, whose name and docstring are shown where the
+            workflow is; or a `Condition`. It must be pure: a resume and a replay ask it again.
+        to: the next role, or `END`.
+        tell: a word for the next role, shown in its input; or a pure function of the thread.
+        name: of the condition, where the function has none, as a lambda.
+    """
+    if not isinstance(check, Condition):
+        check = Condition(name=name_of(check), description=_first_line_of(check), check=check)
+    if name:
+        check = msgspec.structs.replace(check, name=name)
+    return Transition(to, check, tell)
+
+
+def otherwise(to: Target, *, tell: Tell) -> Transition:
+    """Go to a role in any case, and tell it something. Without a word a bare role is enough."""
+    return Transition(to, None, tell)
+
+
+def name_of_target(target: Target) -> str:
+    """The name of a role, or of `START` or `END`."""
+    return target if isinstance(target, str) else target.name
+
+
+def name_of(function: object) -> str:
+    """The name of a function; empty where it has none that says something."""
+    name = getattr(function, "__name__", "")
+    return name if isinstance(name, str) and name.isidentifier() else ""
+
+
+def is_async(function: object) -> bool:
+    """Whether calling it gives a coroutine, which would always count as true."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - of an object with such a method
+    )
+
+
+def _first_line_of(function: object) -> str:
+    words = inspect.getdoc(function) if name_of(function) else None
+    return (words or "").partition("\n\n")[0].replace("\n", " ")
