@@ -68,9 +68,7 @@ async def test_a_bundle_that_asks_for_something_else_leaves_a_suspended_thread_a
     assert other.code == 1
     assert "the question has changed" in other.err
     again = f"uwf thread resume {before['thread']} --bundle {changed} --fresh"
-    assert f"The thread is as it was; to start its turn again with the other bundle: `{again}`" in (
-        other.err
-    )
+    assert f"The thread is as it was. To start its turn again: `{again}`" in (other.err)
     assert (await uwf("show", "--json", "--turns")).lines == [before]
     for key in ("build", "push"):
         assert (await uwf("thread", "answer", "latest", key, "--approve")).code == 0

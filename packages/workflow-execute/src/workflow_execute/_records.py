@@ -163,6 +163,8 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Its process died before, perhaps during a model call that counts; stopped since."""
     waits_for: tuple[str, ...] = ()
     """The threads below it that a suspended thread waits for."""
+    run_options: tuple[str, ...] = ()
+    """What was set for the latest run alone, such as another model, as people write it."""
     traceparent: str = ""
     """Of the latest run's trace, if an observer made one; see `TracingObserver`."""
 

@@ -406,10 +406,13 @@ async def test_a_replay_with_another_input_is_noticed(store: SqliteStore) -> Non
         raise RuntimeError
 
     first = await Engine(store).start(workflow(counter), "p")
-    second = await Engine(store).resume(workflow(counter), first.thread_id)
+    before = await read_thread(store, first.thread_id)
 
-    assert isinstance(second.error, JournalMismatch)
-    assert second.error.key == "llm/0"
+    with pytest.raises(JournalMismatch) as raised:
+        await Engine(store).resume(workflow(counter), first.thread_id)
+
+    assert raised.value.key == "llm/0"
+    assert await read_thread(store, first.thread_id) == before
 
 
 async def test_what_can_not_be_resumed_says_why(store: SqliteStore) -> None:

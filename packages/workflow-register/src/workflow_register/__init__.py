@@ -73,6 +73,7 @@ from workflow_register.models._configured import (
     open_provider,
     provider_kinds,
 )
+from workflow_register.models._overrides import EVERY_SCENE, overriding_models
 from workflow_register.models._scenes import (
     ResolvedModel,
     environment_config,
@@ -84,6 +85,7 @@ from workflow_register.models._shared_endpoints import (
 )
 
 __all__ = [
+    "EVERY_SCENE",
     "Bundle",
     "BundleCorrupt",
     "BundleManifest",
@@ -134,6 +136,7 @@ __all__ = [
     "module_changes",
     "noting_models",
     "open_provider",
+    "overriding_models",
     "profile_for",
     "provider_kinds",
     "prune_history",

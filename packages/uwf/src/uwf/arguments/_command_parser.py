@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from uwf._errors import UsageError
+from uwf.arguments._types import guess_word
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -73,17 +73,12 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse a value that isn't one of the choices, such as a command."""
         if action.nargs == argparse.PARSER and value not in self.subcommands:
-            self.error(f"there is no command {value!r}{_guess(str(value), self.subcommands)}")
+            self.error(f"there is no command {value!r}{guess_word(str(value), self.subcommands)}")
         super()._check_value(action, value)
 
     def _about_unknown(self, unknown: Sequence[str]) -> str:
         first, *_ = unknown
         if first.startswith("-") and first != "-":
             name = first.partition("=")[0]
-            return f"there is no option {name!r}{_guess(name, self._option_string_actions)}"
+            return f"there is no option {name!r}{guess_word(name, self._option_string_actions)}"
         return f"{first!r} is one argument too many; put quotes around a text that has spaces in it"
-
-
-def _guess(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word.lower(), sorted(known), n=2)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -7,6 +7,12 @@ import argparse
 from uwf.arguments._command_parser import CommandParser
 from uwf.arguments._types import folder
 
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the thread waits for a person or a limit, "
+    "130 cancelled, 141 the reader of the output has gone. "
+    "`run` and `thread resume` exit with the return code of a workflow that completed."
+)
+
 
 class CommandGroup:
     """Adds commands below a parser. Options are named as the parameters of their functions are."""
@@ -15,7 +21,9 @@ class CommandGroup:
         self._parser = parser
         self._commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    def __call__(self, name: str, command: str, help: str, *, example: str) -> CommandParser:
+    def __call__(
+        self, name: str, command: str, help: str, *, example: str, exit_codes: bool = False
+    ) -> CommandParser:
         """Add one that `module:function` of `uwf.commands` carries out.
 
         Args:
@@ -23,10 +31,12 @@ class CommandGroup:
             command: what carries it out.
             help: what it does, in one line.
             example: the arguments of a typical use, as they are typed after the command.
+            exit_codes: whether its help lists the exit codes.
         """
         sub = self._add(name, help)
         add_common_options(sub)
-        sub.epilog = f"Example:\n  {sub.prog} {example}".rstrip()
+        codes = f"{EXIT_CODES}\n\n" if exit_codes else ""
+        sub.epilog = f"{codes}Example:\n  {sub.prog} {example}".rstrip()
         sub.set_defaults(command=command)
         return sub
 

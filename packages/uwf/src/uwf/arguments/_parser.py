@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from uwf.arguments._command_parser import CommandParser
-from uwf.arguments._group import CommandGroup, add_common_options
+from uwf.arguments._group import EXIT_CODES, CommandGroup, add_common_options
 from uwf.arguments._model import add_model_commands
 from uwf.arguments._run import add_run_command
 from uwf.arguments._setup import add_doctor_command, add_setup_commands
@@ -22,12 +22,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
 
 
-_EPILOG = """\
-Each command has its own help and an example: uwf run --help
-
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the thread waits for a person or a limit, \
-130 cancelled, 141 the reader of the output has gone. \
-`run` and `thread resume` exit with the return code of a workflow that completed."""
+_EPILOG = f"Each command has its own help and an example: uwf run --help\n\n{EXIT_CODES}"
 
 
 def make_parser() -> CommandParser:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from uwf.arguments._group import CommandGroup
+from uwf.arguments._types import LIMITS, limit, model_choice
 
 THREAD_HELP = "the id, the first characters of the id, or `latest`"
 
@@ -13,7 +14,11 @@ THREAD_HELP = "the id, the first characters of the id, or `latest`"
 def add_run_command(add: CommandGroup) -> None:
     """Add `run`."""
     sub = add(
-        "run", "_run:run", "run a workflow until it ends", example="greet 'Say hello to Ada.'"
+        "run",
+        "_run:run",
+        "run a workflow until it ends",
+        example="greet 'Say hello to Ada.'",
+        exit_codes=True,
     )
     sub.add_argument(
         "workflow", help="a registered name, or the path of an entry script or a bundle"
@@ -22,16 +27,44 @@ def add_run_command(add: CommandGroup) -> None:
     sub.add_argument(
         "--workspace", type=Path, metavar="DIR", help="the folder to work in (default: this folder)"
     )
+    _add_overrides(sub)
 
 
 def add_resume_command(add: CommandGroup) -> None:
     """Add `resume`."""
-    sub = add("resume", "_run:resume", "continue a thread that is not completed", example="latest")
+    sub = add(
+        "resume",
+        "_run:resume",
+        "continue a thread that is not completed",
+        example="latest",
+        exit_codes=True,
+    )
     sub.add_argument("thread", nargs="?", default="latest", help=THREAD_HELP)
     sub.add_argument(
         "--fresh", action="store_true", help="start the unfinished turn again from its beginning"
     )
     add_new_place(sub)
+    _add_overrides(sub)
+
+
+def _add_overrides(sub: argparse.ArgumentParser) -> None:
+    """Add what holds for one run instead of what workflow.yaml says."""
+    sub.add_argument(
+        "--model",
+        dest="models",
+        action="append",
+        type=model_choice,
+        metavar="[SCENE=]PROVIDER/MODEL",
+        help="the model of all roles, or of those that use a scene, in this run",
+    )
+    sub.add_argument(
+        "--limit",
+        dest="limits",
+        action="append",
+        type=limit,
+        metavar="NAME=VALUE",
+        help=f"a limit of this run: {', '.join(LIMITS)}. The value `none` lifts it",
+    )
 
 
 def add_new_place(sub: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -25,6 +26,11 @@ def seconds(text: str) -> float:
     return _number(text, "seconds above 0")
 
 
+def amount(text: str) -> float:
+    """An amount of money, which may be 0."""
+    return _number(text, "the currency of the prices, 0 or more", zero=True)
+
+
 def hours(text: str) -> float:
     """A time that may be 0."""
     return _number(text, "hours, 0 or more", zero=True)
@@ -45,6 +51,53 @@ def numbers(text: str) -> range:
     if count(last) < count(first):
         raise argparse.ArgumentTypeError(f"{text!r} ends before it begins; give N-M")
     return range(count(first), count(last) + 1)
+
+
+LIMITS = {
+    "steps": count,
+    "rounds": count,
+    "tokens": count,
+    "cost": amount,
+    "seconds": seconds,
+    "depth": count,
+}
+"""The limits of a run by their short names, and what each may be. `none` lifts one."""
+
+
+def limit(text: str) -> tuple[str, float | None]:
+    """A limit as `NAME=VALUE`, by its name in `workflow.yaml` and its value."""
+    name, _, value = text.partition("=")
+    short = name.strip().removeprefix("max_")
+    if short not in LIMITS:
+        guess = guess_word(short, LIMITS) or f"; choose one of {', '.join(LIMITS)}"
+        raise argparse.ArgumentTypeError(f"there is no limit {name!r}{guess}")
+    if value == "none" and short != "depth":
+        return f"max_{short}", None
+    try:
+        return f"max_{short}", LIMITS[short](value)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{name}: {error}") from None
+
+
+def model_choice(text: str) -> tuple[str, str]:
+    """A model as `[SCENE=]PROVIDER/MODEL`: the scene, empty for all of them, and the model."""
+    scene, equals, model = text.partition("=")
+    if not equals or "/" in scene:  # a model's name may have the sign
+        scene, model = "", text
+    provider, slash, name = model.partition("/")
+    if not (provider and slash and name) or (equals and not scene and model != text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} does not name a model; write PROVIDER/MODEL or SCENE=PROVIDER/MODEL"
+        )
+    return scene, model
+
+
+def guess_word(word: str, known: Iterable[str]) -> str:
+    """Say what was probably meant, as the end of a sentence; nothing if that can't be told."""
+    import difflib
+
+    near = difflib.get_close_matches(word.lower(), sorted(known), n=2)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def _number(text: str, of: str, *, zero: bool = False) -> float:

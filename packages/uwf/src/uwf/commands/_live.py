@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
 from typing import TextIO, cast
 
+from uwf._overrides import Overrides
 from uwf._settings import engine_settings, rule_for_commands
 from uwf.commands._hints import next_steps, resume_command
 from uwf.terminal._ask import ask_on_terminal, can_ask
@@ -28,6 +29,7 @@ def run_live(
     output: Output,
     go: Callable[[Engine, Store], Awaitable[ThreadResult]],
     *,
+    overrides: Overrides,
     entry: Path | None = None,
 ) -> int:
     """Carry out what starts or resumes a thread, and return the exit code.
@@ -35,20 +37,23 @@ def run_live(
     Args:
         output: gets the value, or the events.
         go: starts or resumes the thread.
+        overrides: what was set for this run alone.
         entry: the script or archive that it runs, if it was given by its path.
     """
     with tracing_observers(output.say) as tracers:
-        return _run_live(output, go, tracers, entry)
+        return _run_live(output, go, tracers, overrides, entry)
 
 
 def _run_live(
     output: Output,
     go: Callable[[Engine, Store], Awaitable[ThreadResult]],
     tracers: Sequence[Observer],
+    overrides: Overrides,
     entry: Path | None,
 ) -> int:
     home = find_home()
     settings = engine_settings(home)
+    limits = overrides.limit(settings.limits)
 
     async def main(observer: Observer, asker: Asker | None) -> ThreadResult:
         async with (
@@ -59,11 +64,12 @@ def _run_live(
             engine = Engine(
                 store,
                 locks=home / "locks",
-                limits=settings.limits,
+                limits=limits,
                 observer=[observer, *tracers],
                 asker=asker,
                 supervisor=settings.supervisor,
                 supervise_every=settings.supervise_every,
+                run_options=overrides.lines,
             )
             return await go(engine, store)
 
@@ -96,10 +102,12 @@ def _run_live(
 
         try:
             asker = ask_on_terminal(view) if asks else None
-            result = run_async(lambda: main(observe, asker))
+            with overrides.serve():
+                result = run_async(lambda: main(observe, asker))
         except KeyboardInterrupt:
             if thread_id:
-                output.say(f"To continue: `{resume_command(thread_id)}`")
+                again = resume_command(thread_id, models=overrides.model_words)
+                output.say(f"To continue: `{again}`")
             raise
         except BaseExceptionGroup as group:
             raise _first_exception(group) from None
@@ -109,7 +117,9 @@ def _run_live(
         print(printable(pretty(last_value)), flush=True)
     if output.traceback and result.traceback:
         output.say(result.traceback.rstrip())
-    for line in next_steps(result, settings.limits, config_path(home), entry=entry):
+    for line in next_steps(
+        result, limits, config_path(home), entry=entry, models=overrides.model_words
+    ):
         output.say(line)
     return result.return_code
 

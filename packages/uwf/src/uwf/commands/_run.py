@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from uwf._errors import Failed, UsageError
+from uwf._overrides import Overrides, read_overrides
 from uwf.commands._hints import resume_command
 from uwf.commands._live import run_live
 from uwf.commands._model import model_or_default, require_local_model
@@ -39,11 +40,20 @@ from workflow_register import (
 )
 
 
-def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> int:
+def run(
+    output: Output,
+    workflow: str,
+    prompt: str,
+    *,
+    workspace: Path | None,
+    models: list[tuple[str, str]] | None,
+    limits: list[tuple[str, float | None]] | None,
+) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
     task = read_prompt(prompt)
     check_workspace(workspace)
     from_path = workflow_path(workflow)
+    overrides = read_overrides(models, limits)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
@@ -53,23 +63,31 @@ def run(output: Output, workflow: str, prompt: str, workspace: Path | None) -> i
             name = Path(bundle.manifest.entry).stem
         else:
             bundle, name = await read_registered(store, check_name(workflow)), workflow
-        with noting_models() as models:
+        with noting_models() as noted:
             imported = import_workflow(bundle)
-        for each in models:
+        for each in [*overrides.check_models(noted), *noted]:
             check_model(each)
         archive = content(bundle.data)
         await store.commit([archive])
         return await engine.start(imported, task, workspace=folder, name=name, bundle=archive.hash)
 
-    return run_live(output, go, entry=from_path)
+    return run_live(output, go, overrides=overrides, entry=from_path)
 
 
 def resume(
-    output: Output, thread: str, *, fresh: bool, workspace: Path | None, bundle: Path | None
+    output: Output,
+    thread: str,
+    *,
+    fresh: bool,
+    workspace: Path | None,
+    bundle: Path | None,
+    models: list[tuple[str, str]] | None,
+    limits: list[tuple[str, float | None]] | None,
 ) -> int:
     """Go on with a thread, on the bundle and in the folder that it began with or in others."""
     other = open_bundle(bundle) if bundle is not None else None
     check_workspace(workspace)
+    overrides = read_overrides(models, limits)
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
         found = await read_thread(store, await find_thread(store, thread))
@@ -79,28 +97,43 @@ def resume(
                 "create it again, or continue in another folder: "
                 f"`uwf thread resume {found.thread_id} --workspace DIR`"
             )
-        if other is None:
-            workflow = await workflow_of(store, found)
-            return await engine.resume(workflow, found.thread_id, fresh=fresh, workspace=workspace)
-        archive = content(other.data)
-        await store.commit([archive])
+        archive = content(other.data) if other is not None else None
+        with noting_models() as noted:
+            if other is None:
+                workflow = await workflow_of(store, found)
+            else:
+                workflow = await workflow_of_child(store, import_workflow(other), found)
+        for each in overrides.check_models(noted):
+            check_model(each)
+        if archive is not None:
+            await store.commit([archive])
         try:
             return await engine.resume(
-                await workflow_of_child(store, import_workflow(other), found),
+                workflow,
                 found.thread_id,
                 fresh=fresh,
                 workspace=workspace,
-                bundle=archive.hash,
+                bundle=archive.hash if archive is not None else None,
             )
         except JournalMismatch as error:
-            await _report_mismatch(output, engine, found, error)
-            raise Failed(
-                1,
-                f"{error}. The thread is as it was; to start its turn again with the other bundle: "
-                f"`{resume_command(found.thread_id, bundle)} --fresh`",
-            ) from error
+            if other is not None:
+                await _report_mismatch(output, engine, found, error)
+            again = resume_command(found.thread_id, bundle, models=overrides.model_words)
+            raise Failed(1, f"{error}. {_way_on(found, overrides, again)}") from error
 
-    return run_live(output, go, entry=bundle)
+    return run_live(output, go, overrides=overrides, entry=bundle)
+
+
+def _way_on(thread: StoredThread, overrides: Overrides, again: str) -> str:
+    """What to do where the records of a turn are for other requests than it makes now."""
+    earlier = thread.status.run_options
+    ran_with = [each for each in earlier if each.startswith("--model ")]
+    if ran_with and sorted(ran_with) != sorted(overrides.lines):
+        before = " ".join([resume_command(thread.thread_id), *ran_with])
+        as_before = f" To go on with its models of before: `{before}`."
+    else:
+        as_before = ""
+    return f"The thread is as it was.{as_before} To start its turn again: `{again} --fresh`"
 
 
 def check_model(model: ConfiguredLlm) -> None:

@@ -204,6 +204,7 @@ def _as_data(shown: _Shown) -> Record:
             for key, asked in shown.questions.items()
         ],
         "prompt": thread.prompt,
+        "run_options": list(thread.status.run_options),
         "workspace": thread.start.workspace,
         "started_at_ms": thread.start.at_ms,
         "commands_without_sandbox": shown.unconfined,
@@ -255,6 +256,8 @@ def _head_lines(shown: _Shown) -> list[str]:
         f"workspace  {thread.start.workspace}",
         f"tokens     {_tokens(used.usage)}",
     ]
+    if status.run_options:
+        lines.append(f"options    {' '.join(status.run_options)}")
     if shown.unconfined is not None:
         lines.append(f"sandbox    commands ran without one: {shown.unconfined}")
     if (cost := _cost(used)) is not None:

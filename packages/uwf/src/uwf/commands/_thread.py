@@ -10,6 +10,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from uwf._errors import Failed, UsageError
+from uwf._overrides import recorded_models
 from uwf.commands._hints import resume_command
 from uwf.commands._run import check_workspace, read_prompt, workflow_of
 from uwf.commands._workflows import open_bundle
@@ -20,9 +21,9 @@ from uwf.terminal._view import shorten
 from workflow_cas import Store, content, open_store
 from workflow_execute import (
     Engine,
+    Replay,
     ReplayedRequest,
     ThreadNotFound,
-    Workflow,
     find_thread,
     read_lineage,
     read_thread,
@@ -71,7 +72,7 @@ def replay(output: Output, thread: str) -> int:
     """Carry a thread out again from its records, offline, and compare everything."""
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
-        done = await engine.replay(await _workflow(engine.store, thread_id), thread_id)
+        done = await _replay(engine, thread_id)
         output.data(
             {
                 "thread": thread_id,
@@ -99,8 +100,7 @@ def request(output: Output, thread: str, number: int) -> int:
             found.append(each)
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
-        workflow = await _workflow(engine.store, thread_id)
-        await engine.replay(workflow, thread_id, on_request=keep)
+        await _replay(engine, thread_id, keep)
         if not found:
             raise UsageError(
                 f"thread {thread_id} has {count} requests; there is no request {number}"
@@ -241,8 +241,14 @@ async def _root_thread(store: Store, thread_id: ThreadId) -> ThreadId:
     return above[0].thread_id if above else thread_id
 
 
-async def _workflow(store: Store, thread_id: ThreadId) -> Workflow:
-    return await workflow_of(store, await read_thread(store, thread_id))
+async def _replay(
+    engine: Engine, thread_id: ThreadId, on_request: Callable[[ReplayedRequest], None] | None = None
+) -> Replay:
+    """Replay a thread, with the models that were given for its latest run."""
+    thread = await read_thread(engine.store, thread_id)
+    with recorded_models(thread.status.run_options).serve():
+        workflow = await workflow_of(engine.store, thread)
+        return await engine.replay(workflow, thread_id, on_request=on_request)
 
 
 def _with_thread(thread: str, work: _Work) -> int:

@@ -49,6 +49,8 @@ class Engine:
         supervisor: looks at each thread after every `supervise_every` steps, except the last, and
             may stop it: the thread is then completed with return code 1 and the reason.
         supervise_every: in steps.
+        run_options: what was set for its runs alone, such as another model, as people write it. It
+            is kept in the status of each thread, until the next run.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Engine:
         asker: Asker | None = None,
         supervisor: SupervisorFn | None = None,
         supervise_every: int = 3,
+        run_options: Sequence[str] = (),
     ) -> None:
         self.store = store
         self._limits = limits or Limits()
@@ -72,6 +75,7 @@ class Engine:
             asker=one_at_a_time(asker) if asker is not None else None,
             supervisor=supervisor,
             supervise_every=supervise_every,
+            run_options=tuple(run_options),
         )
 
     @cancelled_by_anyio
@@ -154,8 +158,8 @@ class Engine:
             ThreadNotFound: there is none of this id.
             ThreadBusy: it, or a thread above it, is being run elsewhere.
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
-            JournalMismatch: with the other bundle its unfinished turn, or that of a child, asks
-                for something else than is recorded. Nothing has changed then.
+            JournalMismatch: its unfinished turn, or that of a child, asks for something else than
+                is recorded, because of another bundle, model or prompt. Nothing has changed then.
             NotADirectoryError: the workspace is not a folder, or no longer.
         """
         return await resume_thread(

@@ -16,7 +16,7 @@ import msgspec
 
 from workflow_cas import StoreError
 from workflow_execute._budget import Budget, Limits
-from workflow_execute._errors import LimitReached
+from workflow_execute._errors import JournalMismatch, LimitReached
 from workflow_execute._ids import now_ms
 from workflow_execute._records import StatusRecord
 from workflow_execute._result import ThreadResult
@@ -97,13 +97,13 @@ class Run:
         self._host = host_of(self)
         self._parent = parent
         self._ancestors = tuple(ancestors) if parent is None else parent.path
-        self._writer = ThreadWriter(services.store, ctx.thread_id)
+        self._writer = ThreadWriter(services.store, ctx.thread_id, services.run_options)
         self._turn = new_turn(services, budget, ctx.thread_id, self._notify)
         self._role = ""
         self._scope = anyio.CancelScope()
         self._signal: Signal | None = None
         self._ran_before_ms = 0
-        self._resumed = False
+        self._resumed: StoredThread | None = None
 
     async def _take_steps(self) -> Completion:
         """Take one step after the other, until the workflow or the supervisor ends the thread."""
@@ -124,7 +124,7 @@ class Run:
             ThreadStarted(
                 prompt=ctx.start.prompt,
                 workflow=self._name,
-                recorded=self._resumed,
+                recorded=self._resumed is not None,
                 previous_trace=self._writer.traceparent,
             )
         )
@@ -145,6 +145,9 @@ class Run:
                     _log.exception("the end of thread %s was not recorded", ctx.thread_id)
             raise
         ending = ending or ended_by_signal(self._signal, self.limits)
+        if isinstance(ending.error, JournalMismatch) and (before := self._untouched()):
+            await self._restore(before)
+            raise ending.error
         await self._record(ending)
         return ending.result(self._ctx)
 
@@ -161,12 +164,34 @@ class Run:
         self._name = stored.start.workflow
         self._writer.continue_from(stored)
         self._turn = stored_turn(self._services, self._budget, stored, attempts, self._notify)
-        self._resumed = True
+        self._resumed = stored
         earlier_ms = self._turn.earlier_ms
         self._ran_before_ms = earlier_ms + sum(step.record.elapsed_ms for step in stored.steps)
         running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=earlier_ms)
         await self._services.signals.remove_with(
             stored.thread_id, lambda moves: self._writer.set_status(running, moves)
+        )
+
+    def _untouched(self) -> StoredThread | None:
+        """The thread that was resumed, if this run has recorded nothing."""
+        stored = self._resumed
+        if stored is None or len(self._ctx.steps) > len(stored.steps):
+            return None
+        return stored if self._turn.journal.writer.last == stored.turn else None
+
+    async def _restore(self, stored: StoredThread) -> None:
+        """Leave the thread as it was: its records are for another model, prompt or question."""
+        before = stored.status
+        await self._writer.restore_status(before)
+        await self._notify(
+            ThreadEnded(
+                state=before.state if before.state != "running" else "interrupted",
+                return_code=before.return_code or 0,
+                summary=before.summary,
+                error=before.error,
+                origin=before.origin,
+                cause=before.cause,
+            )
         )
 
     @property

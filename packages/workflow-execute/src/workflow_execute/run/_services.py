@@ -52,6 +52,7 @@ class RunServices:
     asker: Asker | None
     supervisor: SupervisorFn | None
     supervise_every: int
+    run_options: tuple[str, ...] = ()
 
     async def notify(self, event: Event) -> None:
         """Tell the observers. What one raises is logged and dropped."""

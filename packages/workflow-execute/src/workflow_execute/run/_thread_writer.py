@@ -32,8 +32,11 @@ class CommittedStep:
 class ThreadWriter:
     """Moves the refs `head` and `status` of one thread, and knows where they are."""
 
-    def __init__(self, store: Store, thread_id: ThreadId) -> None:
+    def __init__(
+        self, store: Store, thread_id: ThreadId, run_options: tuple[str, ...] = ()
+    ) -> None:
         self._store = store
+        self._run_options = run_options
         self._thread_id = thread_id
         self._status: Hash | None = None
         self.head: Hash | None = None
@@ -60,7 +63,10 @@ class ThreadWriter:
             ),
             [h for h in (prompt.hash, ctx.bundle_hash, ctx.start.parent_state) if h],
         )
-        status = node("status", StatusRecord(state="running", at_ms=now_ms()))
+        status = node(
+            "status",
+            StatusRecord(state="running", at_ms=now_ms(), run_options=self._run_options),
+        )
         with anyio.CancelScope(shield=True):  # a cancellation is recorded when the run ends
             await self._store.commit(
                 [prompt, start, status],
@@ -123,7 +129,19 @@ class ThreadWriter:
 
     async def set_status(self, status: StatusRecord, moves: Sequence[RefMove] = ()) -> None:
         """Write how the run stands, together with other moves."""
-        stored = node("status", msgspec.structs.replace(status, traceparent=self.traceparent))
+        await self._write_status(
+            msgspec.structs.replace(
+                status, traceparent=self.traceparent, run_options=self._run_options
+            ),
+            moves,
+        )
+
+    async def restore_status(self, status: StatusRecord) -> None:
+        """Write how an earlier run stood, as it was."""
+        await self._write_status(status, ())
+
+    async def _write_status(self, status: StatusRecord, moves: Sequence[RefMove]) -> None:
+        stored = node("status", status)
         move = self._move("status", self._status, stored.hash)
         cancelled = await commit_shielded(self._store, [stored], [move, *moves])
         self._status = stored.hash

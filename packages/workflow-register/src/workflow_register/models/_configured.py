@@ -21,6 +21,7 @@ from workflow_register._home import config_path, find_home
 from workflow_register._nearest import suggest
 from workflow_register.config._config import DEFAULT_SCENE, OPENAI_KIND, Config
 from workflow_register.config._file import load_config
+from workflow_register.models._overrides import with_overrides
 from workflow_register.models._scenes import (
     ResolvedModel,
     apply_settings,
@@ -147,7 +148,7 @@ async def open_provider(
 def effective_config(home: Path) -> Config:
     """Read `workflow.yaml`, or where it names nothing, what the environment says.
 
-    It is read again only when the file has changed.
+    What `overriding_models` has set is in it. The file is read again only when it has changed.
 
     Raises:
         ConfigError: all that is wrong with the file, or the environment lacks a model's name.
@@ -161,10 +162,10 @@ def effective_config(home: Path) -> Config:
         config = load_config(home)  # says what is wrong with the file
     else:
         config = _load_version(home, (status.st_mtime_ns, status.st_size, status.st_ino))
-    if config.models or config.providers:
-        return config
-    found = environment_config(os.environ)
-    return replace(found, limits=config.limits, supervisor=config.supervisor, mcp=config.mcp)
+    if not config.models and not config.providers:
+        found = environment_config(os.environ)
+        config = replace(found, limits=config.limits, supervisor=config.supervisor, mcp=config.mcp)
+    return with_overrides(config)
 
 
 def provider_kinds() -> dict[str, EntryPoint | None]:
