@@ -74,8 +74,7 @@ async def test_a_secret_of_the_prompt_a_call_a_result_or_an_error_is_nowhere() -
     ]  # fmt: skip
     assert len(traced.named("execute_tool echo")) == 1
     assert len(traced.spans) > 10
-    told = all_text([each for each in traced.spans if each.name != f"execute_tool {SECRET}"])
-    assert SECRET not in told
+    assert SECRET not in all_text(traced.spans)
     metrics = traced.reader.get_metrics_data()
     assert metrics is not None
     assert SECRET not in metrics.to_json()
@@ -122,7 +121,7 @@ async def test_a_question_is_told_where_contents_are() -> None:
         react(TOOLS, llm=llm, guards=[ask]), "p"
     )
 
-    (told,) = traced.one("invoke_agent reader").events
+    (told,) = traced.one("invoke_workflow workflow").events
     assert told.name == "uwf.suspended"
     assert SECRET in str((told.attributes or {})["uwf.reason"])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import anyio
 import pytest
 from opentelemetry import trace
@@ -10,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from opentelemetry.trace import SpanKind
 
 from workflow_agent_react import Allow, Ask, Deny, ProposedCall, Toolset, tool
-from workflow_cas import MemoryStore
+from workflow_cas import Entry, MemoryStore, RefMove, Stored, StoreError
 from workflow_execute import (
     ChildTask,
     Engine,
@@ -19,7 +21,7 @@ from workflow_execute import (
     run_children,
 )
 from workflow_otel import SEMCONV_SCHEMA_URL, OtelObserver
-from workflow_protocol import Answer, Effect, ThreadContext
+from workflow_protocol import Answer, Effect, Question, ThreadContext
 from workflow_reactor.testing import (
     ScriptedLlm,
     Wire,
@@ -96,7 +98,9 @@ async def test_a_run_is_a_tree_of_workflow_agent_chat_and_tool() -> None:
         chat.items()
         >= {
             "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": "scripted",
             "gen_ai.request.model": "scripted",
+            "gen_ai.response.model": "scripted",
             "gen_ai.response.finish_reasons": ("tool_calls",),
             "gen_ai.usage.input_tokens": 10,
             "gen_ai.usage.output_tokens": 5,
@@ -312,9 +316,10 @@ async def test_a_question_ends_the_spans_and_is_an_event() -> None:
     run = traced.one("invoke_workflow workflow")
     assert (run.attributes or {})["uwf.state"] == "suspended"
     assert has_error(run) == (False, None)
+    assert events(run) == [("uwf.suspended", {"uwf.cause": "question"})]
     role = traced.one("invoke_agent reader")
-    assert events(role) == [("uwf.suspended", {"uwf.cause": "question"})]
     assert has_error(role) == (False, None)
+    assert (role.attributes or {})["uwf.waits"] is True
 
     traced.exporter.clear()
     await engine.answer(waits.thread_id, None, Answer(approved=True))
@@ -380,8 +385,72 @@ async def test_a_tool_that_is_denied_or_fails_has_an_error_and_the_run_has_none(
     result = await Engine(MemoryStore(), observer=traced.observer).start(workflow, "p")
 
     assert result.state == "completed", result.error
-    failed = {each.name for each in traced.spans if has_error(each)[0]}
-    assert failed == {"execute_tool look", "execute_tool fail", "execute_tool nonsense"}
+    failed = {each.name: has_error(each)[1] for each in traced.spans if has_error(each)[0]}
+    assert failed == {
+        "execute_tool look": "denied",
+        "execute_tool fail": "ValueError",
+        "execute_tool": "unknown_tool",  # what the model wrote there may be anything
+    }
+
+
+async def test_a_tool_that_asks_waits_and_is_no_failure() -> None:
+    traced = Traced()
+
+    @tool(effect=Effect.UNSAFE)
+    async def deploy(ctx: ThreadContext) -> str:
+        """Deploy, if a person says so."""
+        answer = await ctx.journal.ask("deploy", Question(text="Deploy?"))
+        return "deployed" if answer.approved else "not deployed"
+
+    llm = scripted(call("deploy"), call("resolve", value=1))
+    engine = Engine(MemoryStore(), observer=traced.observer)
+    waits = await engine.start(react(Toolset.combine(deploy), llm=llm), "p")
+
+    assert waits.state == "suspended"
+    deploying = traced.one("execute_tool deploy")
+    assert has_error(deploying) == (False, None)
+    assert (deploying.attributes or {})["uwf.waits"] is True
+
+
+async def test_a_call_that_a_limit_forbids_waits_and_is_not_counted() -> None:
+    traced = Traced()
+    limited = Engine(MemoryStore(), observer=traced.observer, limits=Limits(max_rounds=1))
+    await limited.start(react(llm=scripted(say("nothing"))), "p")
+
+    waits = [(each.attributes or {}).get("uwf.waits") for each in traced.named("chat scripted")]
+    assert waits == [None, True]
+    (duration,) = traced.points("gen_ai.client.operation.duration")
+    assert duration.count == 1
+
+
+class FullStore(MemoryStore):
+    """A store that takes nothing more from some moment on."""
+
+    full = False
+
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
+        if self.full:
+            raise StoreError("the disk is full")
+        await super().commit(objects, moves, entries)
+
+
+async def test_spans_end_also_where_the_store_takes_no_end() -> None:
+    traced, store = Traced(), FullStore()
+
+    async def fill(ctx: ThreadContext) -> int:
+        store.full = True
+        return 1
+
+    with pytest.raises(StoreError):
+        await Engine(store, observer=traced.observer).start(one_role(doing(fill)), "p")
+
+    assert traced.tree() == [("invoke_workflow workflow", ["invoke_agent reader"])]
+    assert {has_error(each) for each in traced.spans} == {(True, "StoreError")}
 
 
 async def test_a_limit_is_no_error_and_an_event() -> None:

@@ -84,9 +84,17 @@ async def _attempt(
         calls = CallEvents(key, attempt)
         return await run_agent(spec, note=journal.note, calls=calls, on_session=on_session)
 
-    await journal.note(RoundStarted(key=key, round=attempt, max_rounds=attempt + 1))
-    started_s = time.monotonic()
     provider = settings.profile.name
+    await journal.note(
+        RoundStarted(
+            key=key,
+            round=attempt,
+            max_rounds=attempt + 1,
+            model=settings.priced_as,
+            provider=provider,
+        )
+    )
+    started_s = time.monotonic()
     try:
         run = await journal.run(
             key,

@@ -13,13 +13,16 @@ from workflow_otel._conventions import (
     AGENT,
     CACHED_TOKENS,
     CONVERSATION,
+    ERROR_TYPE,
     FINISH_REASONS,
     INPUT_MESSAGES,
     INPUT_TOKENS,
     OPERATION,
     OUTPUT_MESSAGES,
     OUTPUT_TOKENS,
+    PROVIDER,
     REQUEST_MODEL,
+    RESPONSE_MODEL,
     SCOPE,
     SEMCONV_SCHEMA_URL,
     TOOL,
@@ -34,6 +37,7 @@ from workflow_otel._conventions import (
 )
 from workflow_otel._metrics import ModelMetrics, is_known
 from workflow_otel._spans import (
+    SUSPENDED,
     Kind,
     OpenSpan,
     Place,
@@ -49,6 +53,7 @@ from workflow_protocol import (
     Retrying,
     RoleFinished,
     RoleStarted,
+    RoleStopped,
     RoundStarted,
     ThreadEnded,
     ThreadId,
@@ -120,6 +125,8 @@ class OtelObserver:
                 self._note_retry(event, spans)
             case RoleFinished():
                 self._end_role(event, spans)
+            case RoleStopped():
+                _end_turn(spans, error=event.error, words=self._told(event.message))
             case ThreadEnded():
                 self._end_run(event, spans)
             case _:
@@ -140,7 +147,7 @@ class OtelObserver:
                 WORKFLOW: event.workflow,
                 "uwf.resumed": event.recorded,
                 "uwf.parent_thread": event.parents[-1] if event.parents else "",
-                INPUT_MESSAGES: input_message(event.prompt) if self._contents else "",
+                INPUT_MESSAGES: self._told(input_message(event.prompt)),
             },
             links=[Link(link, {"uwf.link": "previous_run"})] if link.is_valid else [],
         )
@@ -165,17 +172,17 @@ class OtelObserver:
 
     def _start_chat(self, event: RoundStarted, spans: ThreadSpans) -> None:
         chat = self._open(
-            "chat",
+            f"chat {event.model}",
             "chat",
             event,
             place_in_turn(spans, event.key),
-            {OPERATION: "chat", **_address(event), "uwf.round": event.round},
+            {**_model(event), **_address(event)},
         )
-        spans.calls[_call_name(event.key)] = chat
+        spans.calls[event.key] = chat
         chat.enter()
 
     def _start_tool(self, event: ToolStarted, spans: ThreadSpans) -> None:
-        name = _known_tool_name(event.name)
+        name = event.name if _TOOL_NAME.fullmatch(event.name) else ""
         place = place_in_turn(spans, event.key)
         tool = self._open(
             f"execute_tool {name}".rstrip(),
@@ -188,66 +195,69 @@ class OtelObserver:
                 TOOL: name,
                 TOOL_TYPE: "function",
                 TOOL_CALL: event.call_id,
-                TOOL_ARGUMENTS: event.arguments if self._contents else "",
+                TOOL_ARGUMENTS: self._told(event.arguments),
             },
         )
-        spans.calls[_call_name(event.key, event.call_id)] = tool
+        spans.calls[event.key] = tool
         if place.parent is None or place.parent.kind != "chat":
             tool.enter()  # else it runs in an agent's process, and several at a time are told here
 
     def _end_chat(self, event: ModelReplied | ModelFailed, spans: ThreadSpans) -> None:
-        if event.recorded:
-            _note_recorded(event, spans, {OPERATION: "chat", **_model(event)})
-            return
-        chat = spans.calls.pop(_call_name(event.key), None)
-        if chat is None:
-            return
         model = _model(event)
-        measured: dict[str, Value] = {OPERATION: "chat", **model}
-        if model.get(REQUEST_MODEL):
-            chat.span.update_name(f"chat {sendable_text(str(model[REQUEST_MODEL]))}")
-        if isinstance(event, ModelFailed):
-            self._metrics.count_call(event.elapsed_ms, measured, error=event.error)
-            chat.end(model, error=event.error, words=event.message if self._contents else "")
+        if event.recorded:
+            _note_recorded(event, spans, model)
             return
-        self._metrics.count_call(event.elapsed_ms, measured)
-        self._metrics.count_tokens(event.usage, measured)
-        chat.end({**model, **_used(event), **self._said(event)})
+        error = event.error if isinstance(event, ModelFailed) else ""
+        if error != SUSPENDED:  # else a limit is reached, and it wasn't made
+            self._metrics.count_call(event.elapsed_ms, model, error=error)
+        chat = spans.calls.pop(event.key, None)
+        if isinstance(event, ModelReplied):
+            self._metrics.count_tokens(event.usage, model)
+            said = output_message(event.text, event.finish or "stop")
+            values = {**model, **_used(event), OUTPUT_MESSAGES: self._told(said)}
+            if chat is not None:
+                chat.end(values)
+        elif chat is not None:
+            chat.end(error=error, words=self._told(event.message))
 
     def _end_tool(self, event: ToolFinished, spans: ThreadSpans) -> None:
-        told: dict[str, Value] = {OPERATION: "execute_tool", TOOL: _known_tool_name(event.name)}
-        error = "" if event.ok or event.skipped else event.error or "tool_error"
+        # What a model calls a tool that there is not may be anything, the task included.
+        name = "" if event.error == "unknown_tool" else event.name
+        told: dict[str, Value] = {OPERATION: "execute_tool", TOOL: name}
         if event.recorded:
-            _note_recorded(event, spans, {**told, "error.type": error})
+            _note_recorded(event, spans, {**told, ERROR_TYPE: event.error})
             return
         if event.skipped:
             current_span(spans).add_event("uwf.skipped", attributes({**told, "uwf.key": event.key}))
             return
-        tool = spans.calls.pop(_call_name(event.key, event.call_id), None)
-        if tool is not None:
-            words = event.summary if self._contents else ""
-            tool.end({TOOL_RESULT: words}, error=error, words=words)
+        tool = spans.calls.pop(event.key, None)
+        if tool is None:
+            return
+        if not name:
+            tool.span.update_name("execute_tool")
+            tool.span.set_attribute(TOOL, "_OTHER")
+        words = self._told(event.summary)
+        tool.end({TOOL_RESULT: words}, error=event.error, words=words)
 
     def _note_retry(self, event: Retrying, spans: ThreadSpans) -> None:
-        call = spans.calls.get(_call_name(event.key)) if event.key else None
+        call = spans.calls.get(event.key)
         values: dict[str, Value] = {
             "uwf.retry.attempt": event.attempt,
             "uwf.retry.wait_s": event.wait_s,
-            "uwf.retry.reason": event.reason if self._contents else "",
+            "uwf.retry.reason": self._told(event.reason),
         }
         span = current_span(spans) if call is None else call.span
         span.add_event("uwf.retry", attributes(values))
 
     def _end_role(self, event: RoleFinished, spans: ThreadSpans) -> None:
-        value = output_message(event.value) if self._contents else ""
-        _end_turn(spans, values={OUTPUT_MESSAGES: value})
+        _end_turn(spans, values={OUTPUT_MESSAGES: self._told(output_message(event.value))})
 
     def _end_run(self, event: ThreadEnded, spans: ThreadSpans) -> None:
         del self._threads[event.thread]
-        words = event.summary if self._contents else ""
+        words = self._told(event.summary)
         if event.state == "suspended":
             waits = {"uwf.cause": event.cause, "uwf.reason": words}
-            spans.innermost.span.add_event("uwf.suspended", attributes(waits))
+            spans.run.span.add_event("uwf.suspended", attributes(waits))
         error = _error_of(event)
         _end_turn(spans, error=error, words=words)
         spans.run.end(
@@ -280,10 +290,9 @@ class OtelObserver:
         )
         return OpenSpan(span, kind, event.thread, event.key, place.parent, place.context)
 
-    def _said(self, event: ModelReplied) -> dict[str, Value]:
-        if not self._contents:
-            return {}
-        return {OUTPUT_MESSAGES: output_message(event.text, event.finish or "stop")}
+    def _told(self, words: str) -> str:
+        """Words that may hold what was said: only where they are asked for."""
+        return words if self._contents else ""
 
 
 def _end_turn(
@@ -313,34 +322,35 @@ def _error_of(event: ThreadEnded) -> str:
     """What went wrong, as `error.type`: a class, a state or, as for a process, its exit code."""
     if event.state == "completed":
         return str(event.return_code) if event.return_code else ""
-    return "" if event.state == "suspended" else event.error or event.state
-
-
-def _known_tool_name(name: str) -> str:
-    """The name, if it can be one: a model may write anything there, the task included."""
-    return name if _TOOL_NAME.fullmatch(name) else ""
-
-
-def _call_name(key: str, call_id: str = "") -> str:
-    return key or f"call {call_id}"
+    return event.error or event.state
 
 
 def _address(event: RoundStarted | ToolStarted) -> dict[str, Value]:
-    return {AGENT: event.role, "uwf.step": event.step, "uwf.key": event.key}
+    return {
+        AGENT: event.role,
+        "uwf.step": event.step,
+        "uwf.round": event.round,
+        "uwf.key": event.key,
+    }
 
 
-def _model(event: ModelReplied | ModelFailed) -> dict[str, Value]:
-    return {REQUEST_MODEL: event.model if isinstance(event, ModelReplied) else ""}
+def _model(event: RoundStarted | ModelReplied | ModelFailed) -> dict[str, Value]:
+    return {
+        OPERATION: "chat",
+        REQUEST_MODEL: event.model,
+        PROVIDER: event.provider,
+        RESPONSE_MODEL: event.response_model if isinstance(event, ModelReplied) else "",
+    }
 
 
 def _used(event: ModelReplied) -> dict[str, Value]:
     usage = event.usage
-    if not is_known(usage):
-        return {FINISH_REASONS: [event.finish] if event.finish else None}
-    return {
+    used: dict[str, Value] = {
         FINISH_REASONS: [event.finish] if event.finish else None,
-        INPUT_TOKENS: usage.input_tokens,
-        OUTPUT_TOKENS: usage.output_tokens,
-        CACHED_TOKENS: usage.cached_tokens or None,
-        "uwf.cost": None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
+        "uwf.cost": None if event.cost_micros is None else event.cost_micros / 1_000_000,
     }
+    if is_known(usage):
+        used[INPUT_TOKENS] = usage.input_tokens
+        used[OUTPUT_TOKENS] = usage.output_tokens
+        used[CACHED_TOKENS] = usage.cached_tokens or None
+    return used

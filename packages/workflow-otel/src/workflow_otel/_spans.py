@@ -18,6 +18,9 @@ from workflow_protocol import ThreadStarted
 
 Kind = Literal["run", "role", "chat", "tool"]
 
+SUSPENDED = "suspended"
+"""The error of events where something waits, for a person or a limit: here it is none."""
+
 _CURRENT = create_key("workflow_otel")
 
 
@@ -51,9 +54,12 @@ class OpenSpan:
             return
         self.is_open = False
         try:
-            self.span.set_attributes(attributes({**(values or {}), ERROR_TYPE: error}))
-            if error:
+            if error == SUSPENDED:
+                self.span.set_attribute("uwf.waits", True)
+            elif error:
+                self.span.set_attribute(ERROR_TYPE, sendable_text(error))
                 self.span.set_status(Status(StatusCode.ERROR, sendable_text(words) or None))
+            self.span.set_attributes(attributes(values or {}))
         finally:
             self.span.end()
             if get_value(_CURRENT) is self:
@@ -67,7 +73,7 @@ class ThreadSpans:
     run: OpenSpan
     role: OpenSpan | None = None
     calls: dict[str, OpenSpan] = field(default_factory=dict[str, OpenSpan])
-    """Model calls and tool calls, by what tells them apart."""
+    """Model calls and tool calls, by key."""
 
     @property
     def innermost(self) -> OpenSpan:
@@ -109,8 +115,8 @@ def place_in_turn(spans: ThreadSpans, key: str) -> Place:
 
     Args:
         spans: those of the thread.
-        key: the call's. Where it begins with that of a model call, or there is none, an agent of
-            the command line made the call in its run, which is a model call for us.
+        key: the call's. Where it begins with that of a model call, an agent of the command line
+            made the call in its run, which is a model call for us.
     """
     around = _around(spans.run.thread)
     while around is not None and around.kind == "chat" and not _is_inside(key, around):
@@ -122,7 +128,7 @@ def place_in_turn(spans: ThreadSpans, key: str) -> Place:
 
 
 def _is_inside(key: str, chat: OpenSpan) -> bool:
-    return not key or key.startswith(f"{chat.key}/")
+    return key.startswith(f"{chat.key}/")
 
 
 def current_span(spans: ThreadSpans) -> Span:

@@ -72,6 +72,9 @@ class RoundStarted(_Event, frozen=True):
 
     round: int
     max_rounds: int
+    model: str = ""
+    """The name that is asked for."""
+    provider: str = ""
 
 
 class ModelReplied(_Event, frozen=True):

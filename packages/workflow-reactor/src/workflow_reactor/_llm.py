@@ -122,7 +122,16 @@ async def ask_model(
     conversation = messages if isinstance(messages, Conversation) else Conversation(messages)
     frame = llm.frame(tools, options)
     refused = conversation.is_new and was_refused(journal, conversation, frame, round=round)
-    await journal.note(RoundStarted(key=key, round=round, max_rounds=max_rounds, recorded=refused))
+    await journal.note(
+        RoundStarted(
+            key=key,
+            round=round,
+            max_rounds=max_rounds,
+            recorded=refused,
+            model=frame.model,
+            provider=frame.provider,
+        )
+    )
     began_s = time.monotonic()
     try:
         reply = await _ask(llm, journal, conversation, tools, options, frame, round=round)
