@@ -24,7 +24,7 @@ import anyio
 from scenario import CHARGES, FINAL, PLANS, PUTS, ROUNDS, Deadly, Traces, engine, workflow
 
 from workflow_cas import Store, open_store
-from workflow_execute import list_threads, read_thread, read_turn
+from workflow_execute import check_summaries, list_threads, read_thread, read_turn
 from workflow_protocol import ThreadId
 
 
@@ -121,6 +121,14 @@ async def faults(traces: Traces, before: dict[str, int], asked_before: Counter[s
     return wrong
 
 
+async def index_faults(traces: Traces) -> list[str]:
+    """Where the index of threads differs from the threads."""
+    if not traces.store.exists():
+        return []
+    async with open_store(traces.store, durability="normal") as store:
+        return await check_summaries(store)
+
+
 def in_child(work: object) -> int:
     """Run an async function in a fork; give its wait status."""
     child = os.fork()
@@ -158,6 +166,8 @@ def try_point(case: Case, folder: Path, *deaths: int) -> tuple[bool, list[str]]:
             break
 
         async def look() -> None:
+            if different := await index_faults(traces):
+                raise RuntimeError(f"the index is not what is stored: {different}")
             report.write_text(json.dumps(await case.known_before(traces)), encoding="utf-8")
 
         if in_child(look):
@@ -170,6 +180,7 @@ def try_point(case: Case, folder: Path, *deaths: int) -> tuple[bool, list[str]]:
 
     async def judge() -> None:
         wrong = await case.faults(traces, before if died else {}, asked if died else Counter())
+        wrong += await index_faults(traces)
         report.write_text(json.dumps(wrong), encoding="utf-8")
 
     if in_child(judge):

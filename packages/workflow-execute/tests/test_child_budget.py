@@ -147,7 +147,8 @@ async def test_what_unfinished_children_have_spent_counts_before_any_of_them_goe
     budget = Budget(Limits(max_tokens=400))
     stopped = await Engine(store).resume(parent, died.thread_id, budget=budget)
     assert (stopped.state, stopped.cause) == ("suspended", "limit")
-    assert 350 < len(spender.sent) * 10 <= 400
+    # Each may have set 50 aside when the other asks for more.
+    assert 300 < len(spender.sent) * 10 <= 400
     assert budget.spent == Charge(tokens=len(spender.sent) * 10)
 
 

@@ -81,6 +81,8 @@ from workflow_execute.threads._replay import (
     Replay,
     ReplayedRequest,
 )
+from workflow_execute.threads._summaries import check_summaries, read_summaries, thread_entries
+from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_lineage, read_tree
 
 __all__ = [
@@ -128,11 +130,14 @@ __all__ = [
     "ThreadNotResumable",
     "ThreadResult",
     "ThreadState",
+    "ThreadSummary",
     "ThreadTree",
     "TracingObserver",
     "TurnRecord",
     "Workflow",
     "WorkflowAdapter",
+    "check_summaries",
+    "check_tags",
     "child_prompt",
     "children_of_thread",
     "compare",
@@ -143,12 +148,14 @@ __all__ = [
     "list_threads",
     "read_attempts",
     "read_lineage",
+    "read_summaries",
     "read_thread",
     "read_tree",
     "read_turn",
     "run_child",
     "run_children",
     "run_workflow",
+    "thread_entries",
     "workflow_adapter",
     "workflow_of_child",
 ]

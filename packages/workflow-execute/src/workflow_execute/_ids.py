@@ -24,7 +24,16 @@ def new_thread_id() -> ThreadId:
     global _last
     with _making:
         _last = value = max(_last + 1, now_ms() << 80 | secrets.randbits(80))
+    return _as_id(value)
+
+
+def _as_id(value: int) -> ThreadId:
     return ThreadId("".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5)))
+
+
+def first_thread_id(at_ms: int) -> ThreadId:
+    """The least id of those that are made at a time, in Unix milliseconds, or later."""
+    return _as_id(min(max(at_ms, 0), (1 << 48) - 1) << 80)
 
 
 def now_ms() -> int:

@@ -51,6 +51,8 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     parent_state: Hash | None = None
     """The state of the parent thread from which this child was started."""
     parent_thread: str | None = None
+    tags: tuple[str, ...] = ()
+    """What it is found by, besides. Forks keep them."""
 
 
 class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,6 +95,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     skipped_calls: tuple[str, ...] = ()
     """The key and tool of each call that the model wrote after its result, so that it was not
     made."""
+    models: tuple[str, ...] = ()
+    """The models that the role asked."""
 
 
 class TurnRecord(
@@ -167,6 +171,13 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """What was set for the latest run alone, such as another model, as people write it."""
     traceparent: str = ""
     """Of the latest run's trace, if an observer made one; see `TracingObserver`."""
+    at_step: int = 0
+    """How many steps there were. What follows is of the turn after these."""
+    charged_tokens: int = 0
+    """What that turn has counted against limits by now."""
+    charged_micros: int = 0
+    models: tuple[str, ...] = ()
+    """The models that it has asked by now."""
 
 
 class SignalRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Deleting threads: what goes with them, what stays, and who may."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
@@ -8,10 +8,10 @@ import pytest
 
 from workflow_cas import (
     MemoryStore,
+    Node,
     RefMove,
     SqliteStore,
     StoreCorrupt,
-    Stored,
     node,
     open_store,
 )
@@ -197,10 +197,10 @@ class Damaged(MemoryStore):
 
     lost = Hash("")
 
-    async def get(self, hash: Hash) -> Stored:
-        if hash == self.lost:
-            raise StoreCorrupt(f"object {hash} is damaged", hash=hash)
-        return await super().get(hash)
+    async def chain(self, last: Hash, ends: Callable[[Node], bool]) -> list[Node]:
+        if last == self.lost:
+            raise StoreCorrupt(f"object {last} is damaged", hash=last)
+        return await super().chain(last, ends)
 
 
 async def test_of_a_thread_that_can_not_be_read_nothing_is_deleted() -> None:

@@ -9,7 +9,8 @@ from workflow_execute._errors import AlreadyAnswered, QuestionError
 from workflow_execute.journal._questions import Asker, Asking, Questions, answer_words
 from workflow_execute.journal._turn_records import TurnRecords
 from workflow_execute.journal._turn_writer import TurnWriter
-from workflow_execute.threads._read import StoredThread, read_thread, read_turn, thread_ref
+from workflow_execute.threads._read import StoredThread, read_thread, read_turn
+from workflow_execute.threads._summary import thread_ref
 from workflow_protocol import Answer, Question, ThreadId
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from workflow_execute.threads._branch import fork_thread
 from workflow_execute.threads._delete import delete_thread
 from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_execute.threads._replay import Replay, ReplayedRequest, replay_thread
+from workflow_execute.threads._summaries import find_summaries, labels_for
+from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_protocol import Answer, Hash, Question, StartStep, ThreadContext, ThreadId
 
 STOP_TIMEOUT_S = 30.0
@@ -88,6 +90,7 @@ class Engine:
         name: str = "workflow",
         bundle: Hash | None = None,
         budget: Budget | None = None,
+        tags: Iterable[str] = (),
     ) -> ThreadResult:
         """Begin a thread and run it until it completes, fails, is suspended or cancelled.
 
@@ -101,11 +104,15 @@ class Engine:
             name: what to call the workflow where people see it.
             bundle: the stored bundle that `workflow` came from.
             budget: what it draws from together with others; one of its own if not given.
+            tags: what to find it by; child threads get none of them.
 
         Raises:
             NotADirectoryError: the workspace is not a folder.
+            ValueError: a tag has other than letters, digits and `. _ : / = @ + -`, or is longer
+                than 64 characters.
             StoreError: the store failed; what was committed is kept.
         """
+        checked = check_tags(tags)
         thread_id = new_thread_id()
         ctx = ThreadContext(
             thread_id=thread_id,
@@ -124,7 +131,7 @@ class Engine:
                 ctx,
                 host_of=partial(ChildRunner, self._services),
             )
-            await run.begin(name)
+            await run.begin(name, checked)
             return await run.run_to_end()
 
     @cancelled_by_anyio
@@ -307,6 +314,30 @@ class Engine:
             JournalMismatch: something else was asked for, or came out, than before.
         """
         return await replay_thread(self.store, workflow, thread_id, on_request)
+
+    async def list_threads(
+        self,
+        *,
+        state: ShownState | None = None,
+        workflow: str | None = None,
+        tag: str | None = None,
+        parent: ThreadId | None = None,
+        top: bool = False,
+        since_ms: int | None = None,
+        after: ThreadId | None = None,
+        limit: int | None = None,
+    ) -> list[ThreadSummary]:
+        """Return threads in short, those that began last first. See `read_summaries`."""
+        locks, signals = self._services.locks, self._services.signals
+        return await find_summaries(
+            self.store,
+            labels_for(state=state, workflow=workflow, tag=tag, parent=parent, top=top),
+            state=state,
+            since_ms=since_ms,
+            after=after,
+            limit=limit,
+            is_run=signals.runs_here if locks is None else lambda each: is_owned(locks, each),
+        )
 
     async def is_running(self, thread_id: ThreadId) -> bool:
         """Whether some process runs the thread now. A dead owner's lock is free at once."""

@@ -22,8 +22,9 @@ from workflow_execute.run._run import Run
 from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
-from workflow_execute.threads._read import StoredThread, read_thread, thread_ref
+from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_execute.threads._replay import check_unfinished_turn
+from workflow_execute.threads._summary import thread_ref
 from workflow_execute.threads._tree import cancel_children, read_lineage, read_tree
 from workflow_protocol import Hash, ThreadId
 

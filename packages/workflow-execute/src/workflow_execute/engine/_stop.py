@@ -9,8 +9,9 @@ from workflow_execute._errors import ThreadBusy, ThreadNotResumable
 from workflow_execute.owners._locks import owning
 from workflow_execute.owners._signals import Signal
 from workflow_execute.run._services import RunServices
-from workflow_execute.threads._read import read_thread, thread_ref
-from workflow_execute.threads._tree import cancel_children, stopped_status
+from workflow_execute.threads._read import read_thread
+from workflow_execute.threads._summary import thread_ref
+from workflow_execute.threads._tree import cancel_children, commit_stop
 from workflow_protocol import ThreadId
 
 _RETRY_S = 0.1
@@ -51,8 +52,6 @@ async def _record_stop(services: RunServices, thread_id: ThreadId, signal: Signa
     if stored.status.state == "completed":
         await signals.remove_with(thread_id, lambda moves: store.commit([], moves))
         raise ThreadNotResumable(f"thread {thread_id} is completed")
-    status = await stopped_status(store, stored, signal)
-    move = RefMove(thread_ref(thread_id, "status"), stored.status_hash, status.hash)
-    await signals.remove_with(thread_id, lambda moves: store.commit([status], [move, *moves]))
+    await signals.remove_with(thread_id, lambda moves: commit_stop(store, stored, signal, moves))
     if signal == "cancel":
         await cancel_children(store, thread_id)

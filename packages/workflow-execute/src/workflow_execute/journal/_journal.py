@@ -180,8 +180,8 @@ class StoreJournal:
         self._done.add(key)
         self._last_size = known.record.size or self._last_size
         value = decode(known.bytes, options["type"])
-        if options.get("metered") is not None:
-            self.meter.reuse(key)
+        if (metered := options.get("metered")) is not None:
+            self.meter.reuse(key, metered.model)
         return value
 
     async def _pass_interruption(self, record: TurnRecord, metered: Metered[T] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from workflow_execute._budget import NO_CHARGE, Budget, Charge
@@ -32,15 +33,25 @@ class TurnMeter:
         """What the turn counts against the limits, as far as it was made here or `add`ed."""
         self.used = False
         """Whether any effect of the turn said what it took."""
+        self._models: dict[str, None] = {}
 
     def add(self, charge: Charge) -> None:
         """Count towards the turn what was spent or is recorded. The budget has the latter."""
         self.charged = self.charged.plus(charge)
         self.used = True
 
-    def reuse(self, key: str) -> None:
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that the role has asked, in the order in which it first did."""
+        return tuple(self._models)
+
+    def add_models(self, models: Iterable[str]) -> None:
+        """Add those that earlier runs of the turn asked."""
+        self._models.update(dict.fromkeys(models))
+
+    def reuse(self, key: str, model: str) -> None:
         """Count the round of a call whose reply is recorded. Its charge is in what was `add`ed."""
-        self._rounds += not key.startswith(SUPERVISOR_KEYS)
+        self._count_round(key, model)
         self.used = True
 
     def reserve(self, key: str, metered: Metered[T]) -> Charge:
@@ -49,15 +60,19 @@ class TurnMeter:
         Raises:
             LimitReached: it is one round too many, or does not fit into what is left.
         """
-        is_round = not key.startswith(SUPERVISOR_KEYS)
         limit = self._budget.limits.max_rounds
-        if is_round and limit is not None and self._rounds >= limit:
+        if not key.startswith(SUPERVISOR_KEYS) and limit is not None and self._rounds >= limit:
             raise LimitReached(
                 "max_rounds", f"the limit of {limit} model calls in one turn is reached"
             )
         reserved = self._budget.reserve(metered.model, metered.at_most)
-        self._rounds += is_round
+        self._count_round(key, metered.model)
         return reserved
+
+    def _count_round(self, key: str, model: str) -> None:
+        if not key.startswith(SUPERVISOR_KEYS):
+            self._rounds += 1
+            self._models[model] = None
 
     def settle(self, reserved: Charge, metered: Metered[T], value: T) -> Charge:
         """Exchange the reservation for what the call took, and return that."""

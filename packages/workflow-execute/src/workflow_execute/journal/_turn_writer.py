@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from workflow_cas import RefConflict, RefMove, Store, Stored, StoreError, node
+from workflow_cas import Node, RefConflict, RefMove, Store, Stored, StoreError, node
 from workflow_execute._records import TurnRecord
 from workflow_execute.owners._commit import commit_shielded
 from workflow_protocol import Hash
@@ -129,15 +129,15 @@ class TurnWriter:
         found = await self._store.ref(self._ref)
         if self.on_answer is None or found is None or found == self.last:
             return set()
-        records: list[TurnRecord] = []
-        at = found
-        while at != self.last:
-            node = (await self._store.get(at)).as_node()
+
+        def is_last(node: Node) -> bool:
             record = node.read(TurnRecord)
-            if record.kind != "answer" or record.first:
-                return set()
-            records.append(record)
-            at = node.refs[0]
+            return record.kind != "answer" or record.first or node.refs[0] == self.last
+
+        nodes = await self._store.chain(found, is_last)
+        records = [node.read(TurnRecord) for node in nodes]
+        if any(record.kind != "answer" or record.first for record in records):
+            return set()
         self.last = found
         for record in reversed(records):
             self.on_answer(record)

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import anyio
 
-from workflow_cas import RefMove, Store, Stored
+from workflow_cas import Entry, RefMove, Store, Stored
 
 
 async def commit_shielded(
-    store: Store, objects: Sequence[Stored], moves: Sequence[RefMove]
+    store: Store,
+    objects: Sequence[Stored],
+    moves: Sequence[RefMove],
+    entries: Sequence[Entry] = (),
 ) -> BaseException | None:
     """Commit even if this is cancelled meanwhile, so that memory and store agree.
 
@@ -28,7 +31,7 @@ async def commit_shielded(
         while True:
             try:
                 if cancelled is None or await store.ref(moves[0].name) != moves[0].new:
-                    await store.commit(objects, moves)
+                    await store.commit(objects, moves, entries)
                 return cancelled
             except anyio.get_cancelled_exc_class() as error:
                 cancelled = error

@@ -151,11 +151,11 @@ class Run:
         await self._record(ending)
         return ending.result(self._ctx)
 
-    async def begin(self, name: str) -> None:
+    async def begin(self, name: str, tags: Sequence[str] = ()) -> None:
         """Commit the start of a new thread."""
         self._name = name
         parent = self._ancestors[-1][0] if self._ancestors else None
-        await self._writer.begin(self._ctx, name, parent)
+        await self._writer.begin(self._ctx, name, parent, tags)
 
     async def resume(
         self, stored: StoredThread, attempts: Sequence[Sequence[JournalEntry]]
@@ -169,7 +169,7 @@ class Run:
         self._ran_before_ms = earlier_ms + sum(step.record.elapsed_ms for step in stored.steps)
         running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=earlier_ms)
         await self._services.signals.remove_with(
-            stored.thread_id, lambda moves: self._writer.set_status(running, moves)
+            stored.thread_id, lambda moves: self._writer.set_status(running, self._turn, moves)
         )
 
     def _untouched(self) -> StoredThread | None:
@@ -263,9 +263,8 @@ class Run:
         traceparent = self._services.traceparent(self._ctx.thread_id)
         if traceparent:
             self._writer.traceparent = traceparent
-            await self._writer.set_status(
-                StatusRecord(state="running", at_ms=now_ms(), turn_ms=self._turn.earlier_ms)
-            )
+            running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=self._turn.earlier_ms)
+            await self._writer.set_status(running, self._turn)
 
     def _stop(self, signal: Signal) -> None:
         self._signal = self._signal or signal
@@ -314,10 +313,10 @@ class Run:
         )
         await turn.journal.writer.flush()
         if self._signal is None:
-            await self._writer.set_status(status)
+            await self._writer.set_status(status, turn)
         else:
             await self._services.signals.remove_with(
-                ctx.thread_id, lambda moves: self._writer.set_status(status, moves)
+                ctx.thread_id, lambda moves: self._writer.set_status(status, turn, moves)
             )
         if status.state == "cancelled" and turn.children:
             await cancel_children(self._services.store, ctx.thread_id)

@@ -13,7 +13,16 @@ from workflow_execute._ids import now_ms
 from workflow_execute._records import FORMAT, StartRecord, StateRecord, StatusRecord
 from workflow_execute.owners._commit import commit_shielded
 from workflow_execute.run._turn import Turn
-from workflow_execute.threads._read import StoredThread, thread_ref
+from workflow_execute.threads._read import StoredThread
+from workflow_execute.threads._summary import (
+    ThreadSummary,
+    begun,
+    entry_of,
+    thread_ref,
+    with_prompt,
+    with_status,
+    with_step,
+)
 from workflow_protocol import Hash, RoleStep, ThreadContext, ThreadId
 
 
@@ -39,44 +48,49 @@ class ThreadWriter:
         self._run_options = run_options
         self._thread_id = thread_id
         self._status: Hash | None = None
+        self._status_record: StatusRecord | None = None
+        self._without_status: ThreadSummary | None = None
         self.head: Hash | None = None
         """The last state; before the first step the start, or a branch."""
         self.traceparent = ""
         """Of the trace of this run, or of the one before; kept in each status."""
 
-    async def begin(self, ctx: ThreadContext, name: str, parent: ThreadId | None) -> None:
+    async def begin(
+        self, ctx: ThreadContext, name: str, parent: ThreadId | None, tags: Sequence[str] = ()
+    ) -> None:
         """Commit the start of a new thread, even if this is cancelled."""
         prompt = content(ctx.start.prompt)
-        start = node(
-            "start",
-            StartRecord(
-                format=FORMAT,
-                thread_id=ctx.thread_id,
-                workflow=name,
-                prompt=prompt.hash,
-                workspace=str(ctx.start.workspace),
-                at_ms=ctx.start.timestamp_ms,
-                depth=ctx.depth,
-                bundle=ctx.bundle_hash,
-                parent_state=ctx.start.parent_state,
-                parent_thread=parent,
-            ),
-            [h for h in (prompt.hash, ctx.bundle_hash, ctx.start.parent_state) if h],
+        record = StartRecord(
+            format=FORMAT,
+            thread_id=ctx.thread_id,
+            workflow=name,
+            prompt=prompt.hash,
+            workspace=str(ctx.start.workspace),
+            at_ms=ctx.start.timestamp_ms,
+            depth=ctx.depth,
+            bundle=ctx.bundle_hash,
+            parent_state=ctx.start.parent_state,
+            parent_thread=parent,
+            tags=tuple(tags),
         )
-        status = node(
-            "status",
-            StatusRecord(state="running", at_ms=now_ms(), run_options=self._run_options),
-        )
+        needed = (prompt.hash, ctx.bundle_hash, ctx.start.parent_state)
+        start = node("start", record, [h for h in needed if h])
+        running = StatusRecord(state="running", at_ms=now_ms(), run_options=self._run_options)
+        status = node("status", running)
+        summary = with_prompt(begun(record), ctx.start.prompt)
         with anyio.CancelScope(shield=True):  # a cancellation is recorded when the run ends
             await self._store.commit(
                 [prompt, start, status],
                 [self._move("head", None, start.hash), self._move("status", None, status.hash)],
+                [entry_of(with_status(summary, running))],
             )
         self.head, self._status = start.hash, status.hash
+        self._status_record, self._without_status = running, summary
 
     def continue_from(self, stored: StoredThread) -> None:
         """Take over the refs of a stored thread."""
         self.head, self._status = stored.head, stored.status_hash
+        self._status_record, self._without_status = stored.status, stored.without_status
         self.traceparent = stored.status.traceparent
 
     async def commit_step(self, step: RoleStep, number: int, turn: Turn) -> CommittedStep:
@@ -92,6 +106,8 @@ class ThreadWriter:
 
     async def _commit_step(self, step: RoleStep, number: int, turn: Turn) -> CommittedStep:
         assert self.head is not None
+        assert self._status_record is not None
+        assert self._without_status is not None
         value, words = content(step.json), content(step.content)
         writer, elapsed_ms = turn.journal.writer, turn.elapsed_ms
         deferred, last = writer.deferred()
@@ -116,35 +132,58 @@ class ThreadWriter:
             ),
             charged_micros=meter.charged.micros,
             skipped_calls=tuple(turn.journal.skipped_calls),
+            models=meter.models,
         )
         state = node("state", record, refs)
-        moves = [self._move("head", self.head, state.hash)]
+        summary = with_step(self._without_status, record)
+        moves = [
+            self._move("head", self.head, state.hash),
+            self._move("status", self._status, self._status),
+        ]
         if last_on_disk is not None:
             moves.append(self._move("turn", last_on_disk, None))
-        cancelled = await commit_shielded(self._store, [value, words, *deferred, state], moves)
-        self.head = state.hash
+        cancelled = await commit_shielded(
+            self._store,
+            [value, words, *deferred, state],
+            moves,
+            [entry_of(with_status(summary, self._status_record))],
+        )
+        self.head, self._without_status = state.hash, summary
         return CommittedStep(
             step=step, value=value.text(), elapsed_ms=elapsed_ms, cancelled=cancelled
         )
 
-    async def set_status(self, status: StatusRecord, moves: Sequence[RefMove] = ()) -> None:
-        """Write how the run stands, together with other moves."""
-        await self._write_status(
-            msgspec.structs.replace(
-                status, traceparent=self.traceparent, run_options=self._run_options
-            ),
-            moves,
+    async def set_status(
+        self, status: StatusRecord, turn: Turn, moves: Sequence[RefMove] = ()
+    ) -> None:
+        """Write how the run stands in its present turn, together with other moves."""
+        assert self._without_status is not None  # begin or continue_from came first
+        meter = turn.journal.meter
+        record = msgspec.structs.replace(
+            status,
+            traceparent=self.traceparent,
+            run_options=self._run_options,
+            at_step=self._without_status.steps,
+            charged_tokens=meter.charged.tokens,
+            charged_micros=meter.charged.micros,
+            models=meter.models,
         )
+        await self._write_status(record, moves)
 
     async def restore_status(self, status: StatusRecord) -> None:
         """Write how an earlier run stood, as it was."""
         await self._write_status(status, ())
 
     async def _write_status(self, status: StatusRecord, moves: Sequence[RefMove]) -> None:
+        assert self._without_status is not None  # begin or continue_from came first
         stored = node("status", status)
-        move = self._move("status", self._status, stored.hash)
-        cancelled = await commit_shielded(self._store, [stored], [move, *moves])
-        self._status = stored.hash
+        own_moves = [
+            self._move("status", self._status, stored.hash),
+            self._move("head", self.head, self.head),
+        ]
+        entry = entry_of(with_status(self._without_status, status))
+        cancelled = await commit_shielded(self._store, [stored], [*own_moves, *moves], [entry])
+        self._status, self._status_record = stored.hash, status
         if cancelled is not None:
             raise cancelled
 

@@ -14,10 +14,10 @@ from workflow_execute.threads._read import (
     StoredThread,
     children_of_turn,
     current_attempt,
-    thread_ref,
     unfinished_turn_ms,
     was_interrupted,
 )
+from workflow_execute.threads._summary import thread_ref
 from workflow_execute.threads._tree import charge_of_records
 from workflow_protocol import Event, ThreadId
 
@@ -77,6 +77,7 @@ def stored_turn(
     charged = charge_of_records(attempts)
     if charged != NO_CHARGE:
         journal.meter.add(charged)
+    journal.meter.add_models(stored.turn_models)
     return Turn(
         journal=journal,
         children=dict.fromkeys(children_of_turn(attempts)),

@@ -8,7 +8,15 @@ from workflow_cas import RefMove, Store, content, node
 from workflow_execute._errors import ForkError
 from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._records import FORMAT, SUSPENDED_CODE, BranchRecord, StatusRecord
-from workflow_execute.threads._read import StoredThread, read_thread, thread_ref
+from workflow_execute.threads._read import StoredThread, read_chain, read_thread
+from workflow_execute.threads._summary import (
+    ThreadSummary,
+    entry_of,
+    thread_ref,
+    with_branch,
+    with_prompt,
+    with_status,
+)
 from workflow_protocol import Hash, ThreadId
 
 
@@ -28,15 +36,17 @@ async def fork_thread(
     kept = count if at_step is None else at_step
     if not 0 <= kept <= count:
         raise ForkError(f"thread {thread_id} has {count} steps; keep from 0 to {count} of them")
-    parent = stored.head
+    parent, before = stored.head, stored.without_status
     if kept < count:
         parent = (await store.get(stored.steps[kept].hash)).refs[0]
+        before = await _summary_at(store, parent)
     fork_id = new_thread_id()
     await commit_branch(
         store,
         stored,
         parent,
         fork_id,
+        before=before,
         origin=thread_id,
         reason=f"forked from {thread_id} after {kept} steps; resume it",
         prompt=prompt,
@@ -53,6 +63,7 @@ async def commit_branch(
     parent: Hash,
     thread_id: ThreadId,
     *,
+    before: ThreadSummary | None = None,
     origin: ThreadId | None = None,
     reason: str = "",
     prompt: str | None = None,
@@ -60,37 +71,54 @@ async def commit_branch(
     bundle: Hash | None = None,
     name: str | None = None,
 ) -> None:
-    """Put a `branch` after a node: as the head of a new thread, or of the same one."""
+    """Put a `branch` after a node: as the head of a new thread, or of the same one.
+
+    `before` is the summary up to that node, where it isn't the head.
+    """
     task = content(prompt) if prompt is not None else None
+    record = BranchRecord(
+        format=FORMAT,
+        thread_id=thread_id,
+        at_ms=now_ms(),
+        origin=origin or "",
+        workflow=name,
+        prompt=task.hash if task else None,
+        workspace=str(workspace) if workspace else None,
+        bundle=bundle,
+    )
     branch = node(
         "branch",
-        BranchRecord(
-            format=FORMAT,
-            thread_id=thread_id,
-            at_ms=now_ms(),
-            origin=origin or "",
-            workflow=name,
-            prompt=task.hash if task else None,
-            workspace=str(workspace) if workspace else None,
-            bundle=bundle,
-        ),
+        record,
         [h for h in (parent, task.hash if task else None, bundle) if h],
     )
     same = origin is None
-    head = thread_ref(thread_id, "head")
-    moves = [RefMove(head, stored.head if same else None, branch.hash)]
-    objects = [*([task] if task else []), branch]
+    summary = with_branch(before or stored.without_status, record)
+    if prompt is not None:
+        summary = with_prompt(summary, prompt)
+    status, status_before = stored.status, stored.status_hash if same else None
     if not same:
-        status = node(
-            "status",
-            StatusRecord(
-                state="suspended",
-                at_ms=now_ms(),
-                return_code=SUSPENDED_CODE,
-                summary=reason,
-                cause="forked",
-            ),
+        status = StatusRecord(
+            state="suspended",
+            at_ms=now_ms(),
+            return_code=SUSPENDED_CODE,
+            summary=reason,
+            cause="forked",
         )
-        objects.append(status)
-        moves.append(RefMove(thread_ref(thread_id, "status"), None, status.hash))
-    await store.commit(objects, moves)
+    status_node = node("status", status)
+    await store.commit(
+        [*([task] if task else []), branch, *([] if same else [status_node])],
+        [
+            RefMove(thread_ref(thread_id, "head"), stored.head if same else None, branch.hash),
+            RefMove(
+                thread_ref(thread_id, "status"),
+                status_before,
+                stored.status_hash if same else status_node.hash,
+            ),
+        ],
+        [entry_of(with_status(summary, status))],
+    )
+
+
+async def _summary_at(store: Store, head: Hash) -> ThreadSummary:
+    chain = await read_chain(store, head)
+    return with_prompt(chain.summary, (await store.get(chain.start.prompt)).text())

@@ -7,7 +7,8 @@ from collections.abc import Container
 from workflow_cas import RefConflict, RefMove, Store
 from workflow_execute._errors import ThreadNotDeletable, ThreadNotFound
 from workflow_execute.owners._signals import signal_ref
-from workflow_execute.threads._read import list_threads, read_attempts, read_thread, thread_ref
+from workflow_execute.threads._read import list_threads, read_attempts, read_thread
+from workflow_execute.threads._summary import thread_ref
 from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_tree
 from workflow_protocol import Hash, ThreadId
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from workflow_cas import Node, Store, StoreFormat
+from workflow_cas import Node, Store, Stored, StoreFormat
 from workflow_execute._errors import ThreadNotFound
 from workflow_execute._records import (
     FORMAT,
@@ -20,6 +20,17 @@ from workflow_execute._records import (
     TurnRecord,
 )
 from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.threads._summary import (
+    TOP,
+    ThreadSummary,
+    begun,
+    summary_of,
+    thread_ref,
+    with_branch,
+    with_prompt,
+    with_status,
+    with_step,
+)
 from workflow_protocol import Hash, ThreadId
 
 
@@ -56,6 +67,18 @@ class StoredThread:
     status_hash: Hash
     turn: Hash | None
     """The last record of a turn that was begun and not committed."""
+    without_status: ThreadSummary
+    """Its summary as far as it does not depend on the status."""
+
+    @property
+    def summary(self) -> ThreadSummary:
+        """The thread in short, as its entry has to be."""
+        return with_status(self.without_status, self.status)
+
+    @property
+    def turn_models(self) -> tuple[str, ...]:
+        """The models that its unfinished turn has asked, as far as it is recorded."""
+        return self.status.models if self.status.at_step == len(self.steps) else ()
 
     @property
     def parent(self) -> ThreadId | None:
@@ -69,12 +92,8 @@ class StoredThread:
         return Path(self.start.workspace)
 
 
+_SHOWN_MATCHES = 5
 _SETTLES = {"result": "intent", "withdrawn": "intent", "unasked": "question"}
-
-
-def thread_ref(thread_id: str, what: str) -> str:
-    """The name of a thread's ref: `head`, `turn` or `status`."""
-    return f"thread/{thread_id}/{what}"
 
 
 async def list_threads(store: Store) -> list[ThreadId]:
@@ -89,16 +108,19 @@ async def find_thread(store: Store, prefix: str) -> ThreadId:
     Raises:
         ThreadNotFound: none begins like this, or more than one.
     """
-    known = await list_threads(store)
     if prefix == "latest":
-        for each in reversed(known):
-            if (await read_thread(store, each)).parent is None:
-                return each
-    found = [each for each in known if each.startswith(prefix.upper())] if prefix else []
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ThreadNotFound(prefix, near=f"one of {', '.join(found[:5])}")
+        newest = await store.entries(labels=[TOP], limit=1)
+        if newest:
+            return summary_of(newest[0]).thread_id
+    elif prefix:
+        start = f"thread/{prefix.upper()}"
+        entries = await store.entries(first=start, before=f"{start}~", limit=_SHOWN_MATCHES)
+        found = sorted(summary_of(entry).thread_id for entry in entries)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ThreadNotFound(prefix, near=f"one of {', '.join(found)}")
+    known = await list_threads(store)
     # What was typed may be a beginning: it is compared with as much of each id.
     starts = {each[: max(len(prefix), 1)]: each for each in known} | {"LATEST": "latest"}
     near = difflib.get_close_matches(prefix.upper(), starts, n=1)
@@ -117,27 +139,26 @@ async def read_thread(store: Store, thread_id: ThreadId) -> StoredThread:
     status = refs.get(thread_ref(thread_id, "status"))
     if head is None or status is None:
         raise ThreadNotFound(thread_id)
-    start, links = await _read_chain(store, head)
-    states: list[Node] = []
-    own_from, origin = 0, ""
-    for link in links:
-        if link.type == "state":
-            states.append(link)
-        else:
-            branch = link.read(BranchRecord)
-            start, origin = _apply_branch(start, branch), branch.origin or origin
-            own_from = len(states)
+    chain = await read_chain(store, head)
+    needed = [
+        state.refs[position]
+        for state, record in zip(chain.states, chain.records, strict=True)
+        for position in (record.value, record.content)
+    ]
+    stored = await get_by_hash(store, [chain.start.prompt, status, *needed])
+    prompt = stored[chain.start.prompt].text()
     return StoredThread(
         thread_id=thread_id,
         head=head,
-        start=start,
-        prompt=(await store.get(start.prompt)).text(),
-        steps=await _read_steps(store, states),
-        own_from=own_from,
-        origin=ThreadId(origin) if origin else None,
-        status=(await store.get(status)).as_node().read(StatusRecord),
+        start=chain.start,
+        prompt=prompt,
+        steps=_steps_of(chain, stored),
+        own_from=chain.own_from,
+        origin=chain.summary.origin,
+        status=stored[status].as_node().read(StatusRecord),
         status_hash=status,
         turn=refs.get(thread_ref(thread_id, "turn")),
+        without_status=with_prompt(chain.summary, prompt),
     )
 
 
@@ -169,24 +190,33 @@ def current_attempt(attempts: Sequence[Sequence[JournalEntry]]) -> list[JournalE
 
 async def read_attempts(store: Store, last: Hash | None) -> list[list[JournalEntry]]:
     """Read all records of a turn, oldest first, each attempt a list. The last one counts."""
-    nodes: list[Node] = []
-    while last is not None:
-        node = (await store.get(last)).as_node()
-        nodes.append(node)
-        last = None if node.read(TurnRecord).first else node.refs[0]
-    attempts: list[list[JournalEntry]] = [[]] if nodes else []
-    for node in reversed(nodes):
-        record = node.read(TurnRecord)
+    if last is None:
+        return []
+    nodes = [(node, node.read(TurnRecord)) for node in reversed(await store.chain(last, _is_first))]
+    contents = await get_by_hash(
+        store, (node.refs[-1] for node, record in nodes if _has_content(record))
+    )
+    attempts: list[list[JournalEntry]] = [[]]
+    for node, record in nodes:
         if record.kind == "attempt":
             attempts.append([])
             continue
         data: bytes | None = None
         if not isinstance(record.value, msgspec.UnsetType):
             data = bytes(record.value)
-        elif record.kind == "result":
-            data = (await store.get(node.refs[-1])).data
+        elif _has_content(record):
+            data = contents[node.refs[-1]].data
         attempts[-1].append(JournalEntry(hash=node.hash, record=record, data=data))
     return attempts
+
+
+def _is_first(node: Node) -> bool:
+    return node.read(TurnRecord).first
+
+
+def _has_content(record: TurnRecord) -> bool:
+    """Whether the result of a record is an object of its own."""
+    return record.kind == "result" and isinstance(record.value, msgspec.UnsetType)
 
 
 CHILD_THREAD = "child-thread"
@@ -229,20 +259,54 @@ def unfinished_turn_ms(stored: StoredThread, attempts: Iterable[Sequence[Journal
     return before + max(0, max(records_ms, default=0) - began_ms)
 
 
-async def _read_chain(store: Store, head: Hash) -> tuple[StartRecord, list[Node]]:
-    """The start, and the nodes from the first after it up to the head."""
-    links: list[Node] = []
-    current = (await store.get(head)).as_node()
-    while current.type in {"state", "branch"}:
-        links.append(current)
-        current = (await store.get(current.refs[0])).as_node()
-    start = current.read(StartRecord)
+@dataclass(slots=True)
+class Chain:
+    """What the nodes up to a head come to."""
+
+    start: StartRecord
+    """How it began, with what branches changed since."""
+    summary: ThreadSummary
+    """Without a status and the prompt."""
+    states: list[Node] = field(default_factory=list[Node])
+    records: list[StateRecord] = field(default_factory=list[StateRecord])
+    """Those of `states`."""
+    own_from: int = 0
+
+    def add(self, link: Node) -> None:
+        """Take in the next node."""
+        if link.type == "state":
+            record = link.read(StateRecord)
+            self.states.append(link)
+            self.records.append(record)
+            self.summary = with_step(self.summary, record)
+        else:
+            branch = link.read(BranchRecord)
+            self.start = _apply_branch(self.start, branch)
+            self.summary = with_branch(self.summary, branch)
+            self.own_from = len(self.states)
+
+
+async def read_chain(store: Store, head: Hash) -> Chain:
+    """Read all nodes from the start up to a head.
+
+    Raises:
+        StoreError: one is missing or damaged, or a newer version wrote it.
+    """
+    links = await store.chain(head, _is_start)
+    start = links.pop().read(StartRecord)
     if start.format > FORMAT:
         raise StoreFormat(
             f"thread {start.thread_id} has format {start.format} and this version reads {FORMAT}; "
             "upgrade the packages"
         )
-    return start, links[::-1]
+    chain = Chain(start, begun(start))
+    for link in reversed(links):
+        chain.add(link)
+    return chain
+
+
+def _is_start(node: Node) -> bool:
+    return node.type not in {"state", "branch"}
 
 
 def _apply_branch(start: StartRecord, branch: BranchRecord) -> StartRecord:
@@ -254,14 +318,7 @@ def _apply_branch(start: StartRecord, branch: BranchRecord) -> StartRecord:
     return msgspec.structs.replace(start, thread_id=branch.thread_id, **changes)
 
 
-async def _read_steps(store: Store, states: Sequence[Node]) -> tuple[StoredStep, ...]:
-    records = [(state, state.read(StateRecord)) for state in states]
-    hashes = [
-        state.refs[position]
-        for state, record in records
-        for position in (record.value, record.content)
-    ]
-    stored = {each.hash: each for each in await store.get_many(hashes)} if hashes else {}
+def _steps_of(chain: Chain, stored: Mapping[Hash, Stored]) -> tuple[StoredStep, ...]:
     return tuple(
         StoredStep(
             hash=state.hash,
@@ -271,5 +328,11 @@ async def _read_steps(store: Store, states: Sequence[Node]) -> tuple[StoredStep,
             content_hash=state.refs[record.content],
             turn=None if record.turn is None else state.refs[record.turn],
         )
-        for state, record in records
+        for state, record in zip(chain.states, chain.records, strict=True)
     )
+
+
+async def get_by_hash(store: Store, hashes: Iterable[Hash]) -> dict[Hash, Stored]:
+    """Several objects, in one go."""
+    wanted = list(dict.fromkeys(hashes))
+    return {each.hash: each for each in await store.get_many(wanted)} if wanted else {}

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workflow_cas import RefConflict, RefMove, Store, Stored, node
+from workflow_cas import RefConflict, RefMove, Store, node
 from workflow_execute._budget import Charge
 from workflow_execute._errors import ThreadNotFound
 from workflow_execute._ids import now_ms
@@ -19,10 +19,10 @@ from workflow_execute.threads._read import (
     children_of_turn,
     read_attempts,
     read_thread,
-    thread_ref,
     unfinished_turn_ms,
     was_interrupted,
 )
+from workflow_execute.threads._summary import entry_of, thread_ref, with_status
 from workflow_protocol import ThreadId, Usage
 
 
@@ -100,27 +100,47 @@ async def cancel_children(store: Store, thread_id: ThreadId) -> None:
             continue
         await cancel_children(store, child_id)
         if child.status.state not in {"completed", "cancelled"}:
-            status = await stopped_status(store, child, "cancel")
-            move = RefMove(thread_ref(child_id, "status"), child.status_hash, status.hash)
             with contextlib.suppress(RefConflict):  # somebody else stops it at the same moment
-                await store.commit([status], [move])
+                await commit_stop(store, child, "cancel")
 
 
-async def stopped_status(store: Store, stored: StoredThread, signal: Signal) -> Stored:
-    """The status of a thread that nobody ran when it was paused or cancelled."""
+async def commit_stop(
+    store: Store, stored: StoredThread, signal: Signal, moves: Sequence[RefMove] = ()
+) -> None:
+    """Record, together with other moves, that a thread that nobody runs is paused or cancelled.
+
+    Raises:
+        RefConflict: it has changed since it was read.
+    """
+    record = await _stopped_status(store, stored, signal)
+    status = node("status", record)
+    own_moves = [
+        RefMove(thread_ref(stored.thread_id, "status"), stored.status_hash, status.hash),
+        RefMove(thread_ref(stored.thread_id, "head"), stored.head, stored.head),
+    ]
+    entry = entry_of(with_status(stored.without_status, record))
+    await store.commit([status], [*own_moves, *moves], [entry])
+
+
+async def _stopped_status(store: Store, stored: StoredThread, signal: Signal) -> StatusRecord:
     cancel = signal == "cancel"
-    record = StatusRecord(
+    attempts = await read_attempts(store, stored.turn)
+    charged = charge_of_records(attempts)
+    return StatusRecord(
         state="cancelled" if cancel else "suspended",
         at_ms=now_ms(),
         return_code=130 if cancel else SUSPENDED_CODE,
         summary="cancelled" if cancel else "paused",
         cause="" if cancel else "paused",
         place=stored.status.place,
-        turn_ms=unfinished_turn_ms(stored, await read_attempts(store, stored.turn)),
+        turn_ms=unfinished_turn_ms(stored, attempts),
         died=was_interrupted(stored),
         traceparent=stored.status.traceparent,
+        at_step=len(stored.steps),
+        charged_tokens=charged.tokens,
+        charged_micros=charged.micros,
+        models=stored.turn_models,
     )
-    return node("status", record)
 
 
 async def read_lineage(store: Store, thread: StoredThread) -> list[StoredThread]:
