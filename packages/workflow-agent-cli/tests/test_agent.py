@@ -77,7 +77,9 @@ async def test_it_works_in_the_workspace_and_says_what_it_does(tmp_path: Path) -
     assert isinstance(ctx.journal, Notes)
     began, called, ended, replied = ctx.journal.events
     key, arguments = "run/0/tool/0", '{"command": "make it"}'
-    assert began == RoundStarted(key="run/0", round=0, max_rounds=1)
+    assert began == RoundStarted(
+        key="run/0", round=0, max_rounds=1, model="claude", provider="claude"
+    )
     assert called == ToolStarted(key=key, name="Bash", arguments=arguments, call_id="t1")
     assert isinstance(ended, ToolFinished)
     assert (ended.key, ended.name, ended.ok, ended.summary) == (key, "Bash", True, '"ok"')

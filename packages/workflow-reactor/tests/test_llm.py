@@ -247,7 +247,9 @@ async def test_asking_through_a_journal_tells_observers() -> None:
     )
 
     assert reply.text == "hello"
-    assert noted[0] == RoundStarted(key="llm/0", round=0, max_rounds=4)
+    assert noted[0] == RoundStarted(
+        key="llm/0", round=0, max_rounds=4, model="scripted", provider="scripted"
+    )
     assert isinstance(noted[1], ModelReplied)
     assert (noted[1].text, noted[1].usage) == ("hello", reply.usage)
 
