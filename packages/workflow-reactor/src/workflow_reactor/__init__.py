@@ -50,6 +50,7 @@ from workflow_reactor.http._client import (
     HttpLlm,
     create_llm_fn,
 )
+from workflow_reactor.http._models import list_models
 from workflow_reactor.reply._calls import (
     make_call,
 )
@@ -136,6 +137,7 @@ __all__ = [
     "followed",
     "keep_open",
     "kept",
+    "list_models",
     "make_call",
     "map_schemas",
     "open_llm",

@@ -113,7 +113,7 @@ class HttpLlm:
 
     def _exchange(self, stack: AsyncExitStack) -> Exchange:
         if self._client is None:
-            transport = _transport(self.provider.base_url)
+            transport = open_transport(self.provider.base_url)
             stack.push_async_callback(transport.aclose)
             return Exchange(self.provider, transport.handle_async_request)
         if self._client.is_closed:
@@ -278,7 +278,7 @@ def _no_tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(verify=False)
 
 
-def _transport(base_url: str) -> httpx.AsyncHTTPTransport:
+def open_transport(base_url: str) -> httpx.AsyncHTTPTransport:
     """A transport of its own, through the environment's proxy where that applies."""
     parts = urlsplit(base_url)
     proxy = urllib.request.getproxies().get(parts.scheme)

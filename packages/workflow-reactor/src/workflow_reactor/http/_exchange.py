@@ -37,19 +37,28 @@ class HttpReply(msgspec.Struct, frozen=True):
 
 
 class Exchange:
-    """Posts bodies to a provider's endpoint.
+    """Posts bodies to a provider's endpoint, or gets what is there.
 
     Args:
         provider: the endpoint, its key and the limits of time and size.
         send: sends a request and returns as soon as the reply's headers are there.
+        method: `GET` sends no body.
+        path: what is asked for below the base URL.
 
     Raises:
         ProviderConfigError: the base URL can't be called, or the key can't be sent.
     """
 
-    def __init__(self, provider: LlmProvider, send: Send) -> None:
+    def __init__(
+        self,
+        provider: LlmProvider,
+        send: Send,
+        *,
+        method: str = "POST",
+        path: str = "chat/completions",
+    ) -> None:
         try:
-            self._url = httpx.URL(_chat_url(provider.base_url))
+            self._url = httpx.URL(_url(provider.base_url, path))
         except httpx.InvalidURL:  # whose words quote parts of it
             shown = shown_url(provider.base_url)
             raise ProviderConfigError(f"base_url {shown} is not valid") from None
@@ -57,7 +66,8 @@ class Exchange:
         self._timeout_s = provider.timeout_s
         self._max_bytes = provider.max_reply_bytes
         # With the host, as httpx makes it. Made anew they would take a fiftieth of each exchange.
-        self._headers = httpx.Request("POST", self._url, headers=_headers(provider)).headers
+        self._method = method
+        self._headers = httpx.Request(method, self._url, headers=_headers(provider)).headers
         self._extensions = {"timeout": _timeouts(provider.timeout_s)}
         self._kept_alive = False
 
@@ -77,13 +87,14 @@ class Exchange:
 
     async def _once(self, body: bytes, *, may_be_stale: bool) -> HttpReply | ProviderFault | None:
         request = httpx.Request(
-            "POST",
+            self._method,
             self._url,
             headers=self._headers,
             stream=httpx.ByteStream(body),
             extensions=self._extensions,
         )
-        request.headers["content-length"] = str(len(body))
+        if body:
+            request.headers["content-length"] = str(len(body))
         started = False
         received = bytearray()
         try:
@@ -172,10 +183,10 @@ class _closing:
                 await self._close()
 
 
-def _chat_url(base_url: str) -> str:
-    """Where to post. A query, such as `?api-version=…`, stays behind the path."""
+def _url(base_url: str, path: str) -> str:
+    """Where to ask. A query, such as `?api-version=…`, stays behind the path."""
     place, has_query, query = base_url.partition("?")
-    return f"{place.rstrip('/')}/chat/completions{has_query}{query}"
+    return f"{place.rstrip('/')}/{path}{has_query}{query}"
 
 
 def _headers(provider: LlmProvider) -> dict[str, str]:

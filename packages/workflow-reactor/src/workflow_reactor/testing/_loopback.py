@@ -42,7 +42,8 @@ class LoopbackServer(Script[Wire]):
 
     What the script can't answer is a 500 whose message says so. `bodies` holds the raw requests,
     `connections` how many there were. A strict server answers 400 to a request with any of
-    `history_faults`, and keeps these in `faults`.
+    `history_faults`, and keeps these in `faults`. `GET …/models` is answered by `models`, a list of
+    names or what goes over the wire; without it there is no such list.
     """
 
     def __init__(self, replies: Sequence[Reply | Wire], *, strict: bool = False) -> None:
@@ -51,6 +52,9 @@ class LoopbackServer(Script[Wire]):
         self.bodies: list[bytes] = []
         self.faults: list[str] = []
         self.connections = 0
+        self.models: Sequence[str] | Wire | None = None
+        self.authorizations: list[str] = []
+        """The header of each request, empty where it has none."""
         self.port = 0
 
     def provider(self, profile: Profile | None = None, **settings: Any) -> LlmProvider:
@@ -69,9 +73,15 @@ class LoopbackServer(Script[Wire]):
         """Answer requests on one connection until it is closed."""
         self.connections += 1
         async with stream:
-            while (body := await _receive(stream)) is not None:
-                self.bodies.append(body)
-                wire = self._reply(body)
+            while (received := await _receive(stream)) is not None:
+                request, body = received
+                headers = dict(request.headers)
+                self.authorizations.append(headers.get(b"authorization", b"").decode())
+                if request.method == b"GET":
+                    wire = self._listing(request.target)
+                else:
+                    self.bodies.append(body)
+                    wire = self._reply(body)
                 try:
                     await _send(stream, wire)
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -88,6 +98,14 @@ class LoopbackServer(Script[Wire]):
                         return
                     case "stall":
                         await anyio.sleep_forever()
+
+    def _listing(self, target: bytes) -> Wire:
+        if self.models is None or not target.endswith(b"/models"):
+            return Wire(data=http(404, _error("there is nothing here")))
+        if isinstance(self.models, Wire):
+            return self.models
+        entries = [{"id": name, "object": "model"} for name in self.models]
+        return Wire(data=http(200, msgspec.json.encode({"object": "list", "data": entries})))
 
     def _reply(self, body: bytes) -> Wire:
         request = msgspec.json.decode(body)
@@ -130,19 +148,23 @@ async def _send(stream: anyio.abc.SocketStream, wire: Wire) -> None:
         await anyio.sleep(wire.drip_s)
 
 
-async def _receive(stream: anyio.abc.SocketStream) -> bytes | None:
-    """Read one request's body; `None` when the client is gone or is no HTTP client."""
+async def _receive(stream: anyio.abc.SocketStream) -> tuple[h11.Request, bytes] | None:
+    """Read one request and its body; `None` when the client is gone or is no HTTP client."""
     connection = h11.Connection(h11.SERVER)
     body = b""
+    request: h11.Request | None = None
     try:
         while True:
             event = connection.next_event()
             if event is h11.NEED_DATA:
                 connection.receive_data(await stream.receive())
+            elif isinstance(event, h11.Request):
+                request = event
             elif isinstance(event, h11.Data):
                 body += bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
-                return body
+                assert request is not None
+                return request, body
             elif isinstance(event, h11.ConnectionClosed):
                 return None
     except h11.RemoteProtocolError as error:
