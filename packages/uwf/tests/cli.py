@@ -137,6 +137,29 @@ class Cli:
             )
         )
 
+    async def converse(
+        self,
+        *words: object,
+        turns: Sequence[tuple[str, bytes]],
+        code: int = 0,
+        **variables: str,
+    ) -> str:
+        """Run the command on a terminal of its own, which Ctrl-C and hidden input need.
+
+        Args:
+            turns: what the command asks, in this order, and what is typed then.
+            code: the exit code that is expected.
+            variables: what is added to its environment.
+
+        Returns:
+            All that is drawn, without what moves the cursor or colours.
+        """
+        environment = {**self.environment, "NO_COLOR": "1", "TERM": "xterm", **variables}
+        command = [sys.executable, "-c", _TAKE_TERMINAL, *COMMAND, *map(str, words)]
+        return await anyio.to_thread.run_sync(
+            lambda: _converse(command, self.folder, environment, turns, code)
+        )
+
     def _on_terminal(
         self,
         command: list[str],
@@ -167,6 +190,38 @@ class Cli:
         os.close(ours)
         assert process.wait(timeout=10) == code, drawn.decode()
         return drawn.decode()
+
+
+_TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+def _converse(
+    command: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    turns: Sequence[tuple[str, bytes]],
+    code: int,
+) -> str:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environment
+    )
+    os.close(theirs)
+    drawn, heard, waiting = b"", 0, list(turns)
+    for part in _read_terminal(ours):
+        drawn = (drawn + part).replace(b"\r\n", b"\n")
+        while waiting and (found := drawn.find(waiting[0][0].encode(), heard)) >= 0:
+            question, typed = waiting.pop(0)
+            heard = found + len(question.encode())
+            os.write(ours, typed)
+    os.close(ours)
+    text = drawn.decode()
+    assert process.wait(timeout=10) == code, text
+    assert not waiting, text
+    return text
 
 
 def _run_here(words: list[str], folder: Path, environment: Mapping[str, str], stdin: bytes) -> Done:

@@ -74,6 +74,7 @@ from workflow_register.models._configured import (
     provider_kinds,
 )
 from workflow_register.models._overrides import EVERY_SCENE, overriding_models
+from workflow_register.models._presets import PRESETS, Preset
 from workflow_register.models._scenes import (
     ResolvedModel,
     environment_config,
@@ -86,6 +87,7 @@ from workflow_register.models._shared_endpoints import (
 
 __all__ = [
     "EVERY_SCENE",
+    "PRESETS",
     "Bundle",
     "BundleCorrupt",
     "BundleManifest",
@@ -101,6 +103,7 @@ __all__ = [
     "ModelPrice",
     "NameRejected",
     "OpenProvider",
+    "Preset",
     "ProfileOverrides",
     "ProviderConfig",
     "RegisterError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from uwf.arguments._group import CommandGroup
@@ -26,19 +27,47 @@ def add_setup_commands(add: CommandGroup) -> None:
         "--yes", dest="assume_yes", action="store_true", help="download the model without asking"
     )
 
+    _add_setup(add)
+
+
+def _add_setup(add: CommandGroup) -> None:
     sub = add(
         "setup",
         "_setup:setup",
-        "choose the default model and write it to workflow.yaml",
-        example="--base-url http://127.0.0.1:8000/v1 --model qwen3 --api-key-env MY_KEY",
+        "choose a model and write it to workflow.yaml; asks on a terminal what is not given",
+        example="--preset groq --model openai/gpt-oss-120b --test",
     )
-    kind = sub.add_mutually_exclusive_group()
-    kind.add_argument("--local", nargs="?", const="", metavar="MODEL", help="use an embedded model")
-    kind.add_argument("--base-url", metavar="URL", help="use an OpenAI-compatible endpoint")
+    sub.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="a usual endpoint: openai, anthropic, google, openrouter, groq, mistral, deepseek, "
+        "together, fireworks, xai, ollama, lmstudio, vllm, llamacpp, local",
+    )
+    sub.add_argument("--local", nargs="?", const="", metavar="MODEL", help="use an embedded model")
+    sub.add_argument("--base-url", metavar="URL", help="use this OpenAI-compatible endpoint")
     sub.add_argument("--model", help="the name of the model at the endpoint")
     sub.add_argument("--provider", metavar="NAME", help="a name for the endpoint in workflow.yaml")
     sub.add_argument(
-        "--api-key-env", metavar="VAR", help="the environment variable that holds the API key"
+        "--api-key-env",
+        metavar="VAR",
+        help="the environment variable that holds the API key ('' if it needs none)",
+    )
+    sub.add_argument(
+        "--scene",
+        default="default",
+        metavar="NAME",
+        help="the scene that the model serves (default: default)",
+    )
+    sub.add_argument(
+        "--test",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="ask the model for one word before it is written (default: only in the dialogue)",
+    )
+    sub.add_argument(
+        "--list-models",
+        action="store_true",
+        help="print the models that the endpoint has, and write nothing",
     )
 
 

@@ -1,16 +1,25 @@
-"""`setup`: which model to use, written to `workflow.yaml`."""
+"""`setup`: which model to use, written to `workflow.yaml`; as a dialogue or by options."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from urllib.parse import urlsplit
 
-from uwf._errors import UsageError
-from uwf.commands._model import model_or_default, require_local_model
+import msgspec
+
+from uwf._errors import Failed, UsageError
+from uwf.commands._endpoint import Endpoint, meaning_of, models_of, try_model
+from uwf.commands._setup_choice import (
+    Choice,
+    embedded_choice,
+    endpoint_choice,
+    find_preset,
+    make_endpoint,
+)
+from uwf.commands._setup_dialogue import choose_all, choose_key_and_model
+from uwf.terminal._ask import can_ask
 from uwf.terminal._output import Output
-from workflow_reactor import base_url_fault, shown_url
+from uwf.terminal._style import Styled
 from workflow_register import (
     config_path,
     effective_config,
@@ -19,35 +28,51 @@ from workflow_register import (
     update_config,
 )
 
-Changes = Mapping[str, object]
-
 
 def setup(
     output: Output,
     *,
+    preset: str | None,
     local: str | None,
     base_url: str | None,
     model: str | None,
     provider: str | None,
     api_key_env: str | None,
+    scene: str,
+    test: bool | None,
+    list_models: bool,
 ) -> int:
-    """Write a provider and make its model the default. Keys are written as references only."""
-    if base_url is not None:
-        changes = _endpoint(base_url, model, provider, api_key_env)
-    elif model or provider or api_key_env:
-        raise UsageError("--model, --provider and --api-key-env need --base-url")
-    elif local is not None:
-        changes = _local(local)
+    """Write a provider and make its model serve a scene. Keys are written as references only."""
+    check_scene(scene)
+    chosen = None if preset is None else find_preset(preset)
+    if local is not None and preset not in {None, "local"}:
+        raise UsageError("--local and --preset name two places; give one")
+    if local is not None or (chosen is not None and chosen.base_url is None):
+        _refuse(base_url=base_url, api_key_env=api_key_env, provider=provider)
+        choice = embedded_choice(local or model or "")
+        if list_models:
+            raise UsageError("the embedded models are listed by `uwf model list`")
+    elif base_url is not None or chosen is not None:
+        endpoint = make_endpoint(chosen, base_url, provider, api_key_env)
+        if list_models:
+            return _print_models(output, endpoint)
+        choice = _choose(output, endpoint, model, test=test)
+    elif model or provider or api_key_env is not None or list_models:
+        raise UsageError(
+            "--model, --provider, --api-key-env and --list-models need --preset or --base-url"
+        )
+    elif may_ask(output):
+        choice = choose_all(output, test=test)
     else:
-        changes = _from_environment() or _local("")
-    home = find_home()
-    config = update_config(home, changes)
-    default = config.models["default"]
-    output.data(
-        {"path": str(config_path(home)), "default": default},
-        f"{config_path(home)}: models.default = {default}",
-    )
-    return 0
+        choice = _from_environment() or embedded_choice("")
+    if test and not choice.tested:
+        choice = _tested(output, choice)
+    return _write(output, choice, scene)
+
+
+def may_ask(output: Output) -> bool:
+    """Whether somebody is there to be asked. A program that wants JSON is nobody."""
+    return can_ask() and not output.json
 
 
 def is_configured() -> bool:
@@ -55,32 +80,86 @@ def is_configured() -> bool:
     return bool(effective_config(find_home()).models)
 
 
-def _endpoint(
-    base_url: str, model: str | None, provider: str | None, api_key_env: str | None
-) -> Changes:
-    if not model:
-        raise UsageError("--base-url needs --model, the name of the model at the endpoint")
-    if fault := base_url_fault(base_url):
-        raise UsageError(f"--base-url {shown_url(base_url)} {fault}")
-    where = urlsplit(base_url).netloc
-    short = re.sub(r"[^a-z0-9]+", "-", where.lower()).strip("-")
-    name = provider or ("openai" if where == "api.openai.com" else short)
-    # An endpoint of the same name may have had another key: it must not go to this URL.
-    key = f"${{{api_key_env}}}" if api_key_env else None
-    settings = {"kind": "openai", "base_url": base_url, "api_key": key}
-    return {"providers": {name: settings}, "models": {"default": f"{name}/{model}"}}
+def check_scene(scene: str) -> None:
+    """Refuse what can't name a scene.
+
+    Raises:
+        UsageError: it has a slash, which is for provider/model, or is empty.
+    """
+    if not re.fullmatch(r"[\w.-]+", scene):
+        raise UsageError(f"{scene!r} can't name a scene: use letters, digits, - and _")
 
 
-def _local(name: str) -> Changes:
-    require_local_model()
-    model = model_or_default(name or None)
-    return {
-        "providers": {"local": {"kind": "local", "base_url": None, "api_key": None}},
-        "models": {"default": f"local/{model.name}"},
+def _choose(output: Output, endpoint: Endpoint, model: str | None, *, test: bool | None) -> Choice:
+    if model:
+        return endpoint_choice(endpoint, model)
+    if may_ask(output):
+        return choose_key_and_model(output, endpoint, test=test)
+    raise UsageError(
+        "name the model with --model; --list-models instead prints those that the endpoint has"
+    )
+
+
+def _refuse(**options: str | None) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(f"--{name.replace('_', '-')} is not for the embedded model")
+
+
+def _print_models(output: Output, endpoint: Endpoint) -> int:
+    for name in models_of(endpoint):
+        output.data({"model": name}, name)
+    return 0
+
+
+def _tested(output: Output, choice: Choice) -> Choice:
+    """Make the test call.
+
+    Raises:
+        Failed: the model does not reply; the message says what that means.
+    """
+    endpoint = choice.endpoint
+    if endpoint is None:
+        raise UsageError("--test is not for the embedded model; `uwf model pull` verifies it")
+    if endpoint.lacks_key:
+        raise Failed(
+            1,
+            f"the environment variable {endpoint.key_variable} is not set, so nothing was tested "
+            "or written; --no-test writes without a test",
+        )
+    if (error := try_model(endpoint, choice.model)) is not None:
+        raise Failed(
+            1,
+            f"{meaning_of(error, endpoint)}. Nothing was written; --no-test writes without a "
+            f"test.\n{error}",
+        )
+    output.say([Styled("ok", "good"), f": {choice.model} at {endpoint.place} replies"])
+    return msgspec.structs.replace(choice, tested=True)
+
+
+def _write(output: Output, choice: Choice, scene: str) -> int:
+    home = find_home()
+    changes = {
+        "providers": {choice.provider: choice.settings},
+        "models": {scene: f"{choice.provider}/{choice.model}"},
     }
+    written = update_config(home, changes).models[scene]
+    path = str(config_path(home))
+    output.data(
+        {"path": path, "scene": scene, "model": written, "tested": choice.tested},
+        f"{path}: models.{scene} = {written}",
+    )
+    endpoint = choice.endpoint
+    if endpoint is not None and endpoint.key_variable not in {None, *os.environ}:
+        preset = endpoint.preset
+        where = f" (a key: {preset.keys_url})" if preset and preset.keys_url else ""
+        output.say(
+            f"The key is not stored. Set it where uwf runs: export {endpoint.key_variable}=…{where}"
+        )
+    return 0
 
 
-def _from_environment() -> Changes | None:
+def _from_environment() -> Choice | None:
     """What OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL say, if they say anything."""
     found = environment_config(os.environ)
     if not found.models:
@@ -90,4 +169,9 @@ def _from_environment() -> Changes | None:
     settings = {"kind": "openai", "base_url": provider.base_url}
     if provider.api_key:
         settings["api_key"] = provider.api_key
-    return {"providers": {name: settings}, "models": {"default": f"{name}/{model}"}}
+    endpoint = Endpoint(
+        name=name,
+        base_url=provider.base_url or "",
+        key_variable="OPENAI_API_KEY" if provider.api_key else None,
+    )
+    return Choice(provider=name, settings=settings, model=model, endpoint=endpoint)
