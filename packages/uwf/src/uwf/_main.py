@@ -11,10 +11,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from uwf._errors import Failed, UsageError
-from uwf.arguments._parser import parse
+from uwf.arguments._parser import make_parser, parse
 from uwf.terminal._output import Output
 from uwf.terminal._signals import StopSignals
 from uwf.terminal._style import Styled
@@ -41,6 +41,8 @@ def run_command(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     output = Output()
     try:
+        if "_ARGCOMPLETE" in os.environ:
+            _complete_line()
         arguments = parse(argv)
         output = Output(json=arguments.json, traceback=arguments.traceback or _wants_traceback())
         if arguments.home is not None:
@@ -58,6 +60,13 @@ def _run(argv: Sequence[str] | None) -> int:
     except (WorkflowError, OSError) as error:
         _report_error(output, error)
         return 1
+
+
+def _complete_line() -> NoReturn:
+    """Answer the shell, which asks what may come next, and exit."""
+    from uwf._completion import complete
+
+    complete(make_parser())
 
 
 def _make_streams_safe() -> None:

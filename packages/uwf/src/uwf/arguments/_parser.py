@@ -9,7 +9,7 @@ from uwf.arguments._command_parser import CommandParser
 from uwf.arguments._group import EXIT_CODES, CommandGroup, add_common_options
 from uwf.arguments._model import add_model_commands
 from uwf.arguments._run import add_run_command
-from uwf.arguments._setup import add_doctor_command, add_setup_commands
+from uwf.arguments._setup import add_completion_command, add_doctor_command, add_setup_commands
 from uwf.arguments._store import add_store_commands
 from uwf.arguments._thread import add_show_command, add_thread_commands
 from uwf.arguments._workflow import add_workflow_commands
@@ -43,6 +43,7 @@ def make_parser() -> CommandParser:
     add_store_commands(add)
     add_doctor_command(add)
     add_model_commands(add)
+    add_completion_command(add)
     return parser
 
 

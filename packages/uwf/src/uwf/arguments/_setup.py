@@ -71,6 +71,23 @@ def _add_setup(add: CommandGroup) -> None:
     )
 
 
+def add_completion_command(add: CommandGroup) -> None:
+    """Add `completion`."""
+    sub = add(
+        "completion",
+        "_completion:completion",
+        "print the script that completes commands and names in your shell",
+        example="bash",
+    )
+    sub.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    sub.epilog = f"""To install it, add one line to the file that your shell reads at its start:
+  ~/.bashrc                   eval "$(uwf completion bash)"
+  ~/.zshrc (after compinit)   eval "$(uwf completion zsh)"
+  ~/.config/fish/config.fish  uwf completion fish | source
+
+{sub.epilog}"""
+
+
 def add_doctor_command(add: CommandGroup) -> None:
     """Add `doctor`."""
     sub = add(
