@@ -127,7 +127,7 @@ async def test_a_reactors_rounds_have_their_calls_results_and_what_was_not_accep
     ]
     assert [(c.name, c.arguments, c.state, c.text) for each in rounds for c in each.calls] == [
         ("notes", '{"n": 1}', "done", "a note"),
-        ("nope", "{}", "refused", ""),
+        ("nope", "{}", "failed", "there is no tool 'nope'; the tools are notes, resolve"),
         ("resolve", '{"value": "three"}', "refused", ""),
         ("resolve", '{"value": 3}', "accepted", ""),
         ("notes", "{}", "skipped", "it came after the result"),
@@ -153,7 +153,7 @@ async def test_what_a_model_was_told_between_its_replies_comes_from_the_requests
     assert isinstance(first, Round)
     assert isinstance(second, Round)
     assert isinstance(last, Round)
-    assert first.calls[0].told == "there is no tool 'nope'; the tools are resolve"
+    assert (first.calls[0].state, first.calls[0].told) == ("failed", "")  # all of it is recorded
     assert second.told[0].startswith("Your reply is not valid; call `resolve` with the result:")
     assert (last.told, last.state) == ((), "result")
 
@@ -206,8 +206,9 @@ async def test_an_attempt_that_was_given_up_stays_and_is_marked(tmp_path: Path) 
 
 
 _SEGMENTS = st.sampled_from(
-    ["llm", "tool", "ask", "shown", "unknown", "refused", "run", "agent", "supervisor", "decision",
-     "child-thread", "child-result", "again", "0", "1", "2", "99999999999", "ab12", "", "x\n"]
+    ["llm", "tool", "ask", "shown", "told", "skipped", "unknown", "refused", "run", "agent",
+     "supervisor", "decision", "child-thread", "child-result", "again", "0", "1",
+     "2", "99999999999", "ab12", "", "x\n"]
 )  # fmt: skip
 _KEYS = st.lists(_SEGMENTS, min_size=1, max_size=5).map("/".join)
 _VALUES = st.one_of(
@@ -223,7 +224,7 @@ _VALUES = st.one_of(
             b'{"text": "words", "how": "failed"}',
             b'{"decision": "stop", "reason": "r"}',
             b'{"thread_id": "T", "return_code": 0, "summary": ""}',
-            msgspec.json.encode(ToolResult(False, "not allowed: no")),
+            msgspec.json.encode(ToolResult(False, "not allowed: no", error="denied")),
             msgspec.json.encode(Question(text="?")),
             msgspec.json.encode(Answer(approved=True)),
         ]

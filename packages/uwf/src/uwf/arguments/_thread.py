@@ -55,7 +55,7 @@ def add_thread_commands(above: CommandGroup) -> None:
     add = above.group(
         "thread",
         "work with threads: list, show, resume, answer, pause, cancel, delete, fork, replay, "
-        "request",
+        "compare, request",
     )
     add("list", "_show:threads", "list the threads, newest first", example="")
     add_show_command(add)
@@ -72,6 +72,14 @@ def add_thread_commands(above: CommandGroup) -> None:
         "_thread:replay",
         "run a thread again from its records, without a model, and compare",
     )
+    sub = _add_for_one(
+        add,
+        "compare",
+        "_compare:compare",
+        "show where two threads differ: the first other request, and step by step",
+        example="latest 01K",
+    )
+    sub.add_argument("other", metavar="other-thread", help="the thread to compare it with")
     sub = _add_for_one(
         add,
         "request",

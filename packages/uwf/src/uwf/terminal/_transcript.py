@@ -28,7 +28,7 @@ _HANGING = 2
 """How much further the rest of a broken line stands in."""
 _INLINE_CHARS = 200
 """A result of one line that is longer stands below its mark."""
-TOOK_FROM_MS = 1
+TOOK_FROM_MS = 100
 """What took less is not worth a number."""
 
 
@@ -157,7 +157,7 @@ class TranscriptLines:
         text = "" if call.state == "accepted" else call.text
         lines: list[Line] = []
         if text and "\n" not in text.rstrip("\n"):
-            head = f"{words}{took}" if call.state == "done" else f"{words}{took}:"
+            head = words if call.state == "done" and not took else f"{words}{took}:"
             if len(text) <= _INLINE_CHARS:
                 lines.append(Line(indent, f"{head} {text.rstrip()}", look))
             else:
@@ -241,7 +241,7 @@ def _turn_head(turn: Turn) -> str:
         parts.append(_clock(turn.at_ms))
     if turn.elapsed_ms is not None:
         parts.append(f"{turn.elapsed_ms / 1000:.1f} s")
-    parts += _used(turn.usage, turn.cost_micros)
+    parts += used_words(turn.usage, turn.cost_micros)
     if turn.inherited:
         parts.append("of the thread that it was forked from")
     return f"{turn.number}. {'  '.join(parts)}"
@@ -252,7 +252,7 @@ def _round_head(part: Round) -> str:
     kind = "run" if part.key.rpartition("/")[0].endswith("run") else "round"
     parts = [f"{scope}{kind} {part.number + 1}", _clock(part.at_ms)]
     parts += [_took(part.took_ms).strip(), part.model]
-    parts += _used(part.usage, part.cost_micros, calls=False)
+    parts += used_words(part.usage, part.cost_micros, calls=False)
     if part.finish not in {"", "stop", "tool_calls"}:
         parts.append(f"finish: {part.finish}")
     if part.state == "lost":
@@ -260,7 +260,7 @@ def _round_head(part: Round) -> str:
     return "  ".join(filter(None, parts))
 
 
-def _used(usage: Usage, cost_micros: int | None, *, calls: bool = True) -> list[str]:
+def used_words(usage: Usage, cost_micros: int | None, *, calls: bool = True) -> list[str]:
     """Tokens, calls and cost, as far as there are any."""
     parts: list[str] = []
     if usage.calls:

@@ -5,6 +5,17 @@ transcript = build_transcript(thread, await read_records(store, thread))
 """
 
 from workflow_execute.transcript._build import TurnAttempts, build_transcript, read_records
+from workflow_execute.transcript._compare import (
+    RecordedThread,
+    RequestDifference,
+    RequestPlace,
+    StepPair,
+    StepSide,
+    ThreadComparison,
+    add_request_bytes,
+    compare_threads,
+)
+from workflow_execute.transcript._json_diff import ValueDifference
 from workflow_execute.transcript._model import (
     Asked,
     Attempt,
@@ -34,14 +45,23 @@ __all__ = [
     "LostCall",
     "Part",
     "Recorded",
+    "RecordedThread",
+    "RequestDifference",
+    "RequestPlace",
     "Round",
     "RoundState",
+    "StepPair",
+    "StepSide",
+    "ThreadComparison",
     "Transcript",
     "Turn",
     "TurnAttempts",
+    "ValueDifference",
     "WrittenCallReader",
+    "add_request_bytes",
     "add_told",
     "build_transcript",
+    "compare_threads",
     "pending_questions",
     "read_records",
 ]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.transcript._keys import place_of
 from workflow_execute.transcript._model import Asked, Call, CallState
 from workflow_execute.transcript._questions import QuestionDraft
 from workflow_reactor import RESOLVE, ToolCall, ToolResult
 
-_GUARD_SAYS = "not allowed: "
-_PERSON_SAYS = "a person declined this call"
+_STATE_OF_ERROR: Mapping[str, CallState] = {
+    "denied": "denied",
+    "unknown_tool": "refused",
+    "invalid_arguments": "refused",
+    "unknown_outcome": "unknown",
+}
 AFTER_RESULT = "it came after the result"
 _READ_RESULT = "read_result"
 """The tool of the ReAct adapter that shows more of a result of the same turn."""
@@ -61,6 +66,7 @@ class CallDraft:
             arguments=_arguments_of(written),
             state=state,
             text=text,
+            error=result.error if result is not None else "",
             note=result.note if result is not None else "",
             ran_with=result.arguments if result is not None else "",
             effect=last.effect if last is not None else None,
@@ -72,11 +78,15 @@ class CallDraft:
 
     def _result(self) -> ToolResult | None:
         """What the call came to; where it ran again after a crash, what that came to."""
-        found = [
-            each for each in self.entries
-            if each.record.kind == "result" and not _is_shown(each.record.key)
-        ]  # fmt: skip
-        return None if not found else read_tool_result(found[-1].bytes)
+        found = self._results("tool") or self._results("told")
+        return read_tool_result(found[-1].bytes) if found else None
+
+    def _results(self, kind: str) -> list[JournalEntry]:
+        return [
+            each
+            for each in self.entries
+            if each.record.kind == "result" and place_of(each.record.key).kind == kind
+        ]
 
     def _has_begun(self) -> bool:
         begun = False
@@ -85,10 +95,8 @@ class CallDraft:
         return begun
 
     def _took_ms(self) -> int | None:
-        """From its intent to its result, where it has both."""
-        intents = [each.record.at_ms for each in self.entries if each.record.kind == "intent"]
-        results = [each.record.at_ms for each in self.entries if each.record.kind == "result"]
-        return max(0, results[-1] - intents[-1]) if intents and results else None
+        """How long the tool was at work; nothing is known of a call that no tool ran."""
+        return next((each.record.took_ms for each in self._results("tool")), 0) or None
 
 
 def read_tool_result(data: bytes) -> ToolResult:
@@ -103,10 +111,6 @@ def read_tool_result(data: bytes) -> ToolResult:
         return ToolResult(True, data.decode("utf-8", "replace"))
     failed = text.startswith("Error: ")
     return ToolResult(not failed, text.removeprefix("Error: ") if failed else text)
-
-
-def _is_shown(key: str) -> bool:
-    return "shown" in key.split("/")
 
 
 def _arguments_of(written: ToolCall | None) -> str:
@@ -125,11 +129,7 @@ def _outcome(
 ) -> tuple[CallState, str]:
     """What came of a call, and the words for it."""
     if result is not None:
-        if not result.ok and result.text.startswith((_GUARD_SAYS, _PERSON_SAYS)):
-            return "denied", result.text
-        if written is not None and written.name == RESOLVE and result.ok and end.is_committed:
-            return "accepted" if end.is_last else "refused", result.text
-        return ("done" if result.ok else "failed"), result.text
+        return _recorded_state(written, result, end), result.text
     if key in end.skipped:
         return "skipped", AFTER_RESULT
     if any(each.approved is None and not each.withdrawn for each in asked):
@@ -137,6 +137,18 @@ def _outcome(
     if has_begun:
         return "unknown", ""
     return _unrecorded_outcome(written, end)
+
+
+def _recorded_state(written: ToolCall | None, result: ToolResult, end: RoundEnd) -> CallState:
+    """What came of a call that left a result."""
+    name = written.name if written is not None else ""
+    if result.error:
+        return _STATE_OF_ERROR.get(result.error, "failed")
+    if not result.ok:
+        return "failed"
+    if name == RESOLVE and end.is_committed:
+        return "accepted" if end.is_last else "refused"
+    return "unrecorded" if name == _READ_RESULT else "done"
 
 
 def _unrecorded_outcome(written: ToolCall | None, end: RoundEnd) -> tuple[CallState, str]:

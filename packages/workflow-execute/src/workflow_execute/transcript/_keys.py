@@ -14,8 +14,8 @@ from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
 
 _KEY = re.compile(
     r"(?P<scope>(?:[^/]+/)*?)"
-    r"(?:(?P<model>llm|run|refused)/(?P<asked>[0-9]{1,9})(?:/[0-9a-f]+)?"
-    r"|(?:shown/)?(?P<call>tool|ask|unknown|shown)/(?P<round>[0-9]{1,9})/(?P<index>[0-9]{1,9})(?:/.*)?)"
+    r"(?:(?P<model>llm|run|refused|skipped)/(?P<asked>[0-9]{1,9})(?:/[0-9a-f]+)?"
+    r"|(?:shown/)?(?P<call>tool|ask|unknown|shown|told)/(?P<round>[0-9]{1,9})/(?P<index>[0-9]{1,9})(?:/.*)?)"
 )
 
 
@@ -24,7 +24,8 @@ class Place(NamedTuple):
 
     scope: str
     kind: str
-    """`llm`, `run`, `refused`, `tool`, `ask`, `unknown`, `shown`, or `child`, or empty."""
+    """`llm`, `run`, `refused`, `skipped`; of a call `tool`, `ask`, `unknown`, `shown`, `told`; or
+    `child`, or empty."""
     round: int = 0
     call: int = 0
 

@@ -79,6 +79,8 @@ class Call(_Part, frozen=True, kw_only=True, tag="call"):
     state: CallState
     text: str = ""
     """What the tool gave, or why it did not run."""
+    error: str = ""
+    """What kind of failure it was, as `ToolFinished.error` says."""
     note: str = ""
     """What a person decided, as the model was told."""
     ran_with: str = ""

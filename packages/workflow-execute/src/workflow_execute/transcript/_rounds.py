@@ -94,7 +94,7 @@ def _round(
     calls: dict[int, CallDraft] = {}
     for entry in entries:
         place = place_of(entry.record.key)
-        if place.kind in {"llm", "run", "refused"}:
+        if place.kind in {"llm", "run", "refused", "skipped"}:
             own.append(entry)
         else:
             calls.setdefault(place.call, CallDraft()).add(entry)
@@ -107,14 +107,14 @@ def _round(
     prefix = f"{scope}/" if scope else ""
     joined = _calls(f"{prefix}tool/{number}", said, calls, end)
     kind = place_of(own[0].record.key).kind if own else "llm"
-    kind = "llm" if kind == "refused" else kind
+    kind = kind if kind == "run" else "llm"
     return Round(
         key=f"{prefix}{kind}/{number}",
         scope=scope,
         number=number,
         state=_round_state(own, reply, said, joined, end, refusal),
         at_ms=(reply or entries[0]).record.at_ms,
-        took_ms=_agent_took_ms(own),
+        took_ms=(reply.record.took_ms or None) if reply is not None else None,
         model=said.model,
         text=said.text,
         reasoning=said.reasoning,
@@ -197,13 +197,6 @@ def _cost(reply: JournalEntry | None, said: SaidReply) -> int | None:
     return charged or said.usage.cost_micros
 
 
-def _agent_took_ms(own: list[JournalEntry]) -> int | None:
-    """From the intent of an agent's run to its end, where it has both."""
-    intents = [each.record.at_ms for each in own if each.record.kind == "intent"]
-    results = [each.record.at_ms for each in own if each.record.kind == "result"]
-    return max(0, results[-1] - intents[-1]) if intents and results else None
-
-
 def _lost(entry: JournalEntry) -> LostCall:
     return LostCall(
         at_ms=entry.record.at_ms,
@@ -229,12 +222,12 @@ def _child(entries: list[JournalEntry]) -> ChildStart:
             done = msgspec.json.decode(entry.bytes, type=ChildRecord)
         else:
             thread = msgspec.json.decode(entry.bytes, type=str)
-    began, ended = entries[0].record.at_ms, entries[-1].record.at_ms
+    began, ended = entries[0].record.at_ms, entries[-1].record
     return ChildStart(
         key=entries[0].record.key,
         thread=thread or (done.thread_id if done is not None else ""),
         at_ms=began,
-        took_ms=ended - began if done is not None else None,
+        took_ms=(ended.took_ms or ended.at_ms - began) if done is not None else None,
         return_code=done.return_code if done is not None else None,
         summary=done.summary if done is not None else "",
         value=done.value if done is not None else msgspec.Raw(b"null"),
@@ -257,6 +250,7 @@ def _recorded(entry: JournalEntry) -> Recorded:
         record=record.kind,
         effect=record.effect,
         at_ms=record.at_ms,
+        took_ms=record.took_ms or None,
         value=value,
         text=text,
         records=(entry.hash,),
