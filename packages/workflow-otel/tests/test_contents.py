@@ -50,6 +50,7 @@ SECRET_CALLS = say(
     function(SECRET, text=SECRET, id="c"),
     function(f"no such tool: {SECRET}", id="d"),
 )
+RESOLVED = say(None, function("resolve", value=1), function(SECRET, id="e"))
 
 
 async def test_a_secret_of_the_prompt_a_call_a_result_or_an_error_is_nowhere() -> None:
@@ -59,9 +60,7 @@ async def test_a_secret_of_the_prompt_a_call_a_result_or_an_error_is_nowhere() -
     async def fail(ctx: ThreadContext) -> int:
         raise RuntimeError(SECRET)
 
-    done = await engine.start(
-        react(TOOLS, llm=ScriptedLlm([SECRET_CALLS, call("resolve", value=1)])), SECRET
-    )
+    done = await engine.start(react(TOOLS, llm=ScriptedLlm([SECRET_CALLS, RESOLVED])), SECRET)
     waits = await engine.start(react(TOOLS, llm=ScriptedLlm([SECRET_CALLS]), guards=[ask]), SECRET)
     failed = await engine.start(one_role(doing(fail)), SECRET)
     said = f'{{"error": {{"message": "{SECRET}"}}}}'.encode()

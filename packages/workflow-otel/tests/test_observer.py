@@ -17,11 +17,23 @@ from workflow_execute import (
     ChildTask,
     Engine,
     Limits,
+    create_supervisor,
+    create_workflow,
     run_child,
     run_children,
 )
 from workflow_otel import SEMCONV_SCHEMA_URL, OtelObserver
-from workflow_protocol import Answer, Effect, Question, ThreadContext
+from workflow_protocol import (
+    END,
+    START,
+    AdapterBinding,
+    Answer,
+    Effect,
+    Question,
+    RoleDefinition,
+    ThreadContext,
+    WorkflowDefinition,
+)
 from workflow_reactor.testing import (
     ScriptedLlm,
     Wire,
@@ -34,6 +46,7 @@ from workflow_reactor.testing import (
 )
 
 from .traced import (
+    READER,
     Traced,
     doing,
     events,
@@ -513,3 +526,50 @@ async def test_without_an_sdk_nothing_is_made_and_no_trace_is_kept() -> None:
 
     assert result.state == "completed"
     assert observer.traceparent(result.thread_id) == ""
+
+
+async def test_what_the_supervisor_asks_is_below_the_run_between_the_roles() -> None:
+    traced = Traced()
+    watcher = scripted(call("resolve", decision="continue", reason="fine"))
+    first = RoleDefinition(name="first", description="", system_prompt="", schema=int)
+
+    async def one(ctx: ThreadContext) -> int:
+        return 1
+
+    workflow = create_workflow(
+        WorkflowDefinition(table={START: first, first: READER, READER: END}),
+        AdapterBinding(doing(one)),
+    )
+    engine = Engine(
+        MemoryStore(),
+        observer=traced.observer,
+        supervisor=create_supervisor(watcher),
+        supervise_every=1,
+    )
+
+    result = await engine.start(workflow, "p")
+
+    assert result.state == "completed", result.error
+    assert traced.tree() == [
+        (
+            "invoke_workflow workflow",
+            ["invoke_agent first", "chat scripted", "invoke_agent reader"],
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("api.mistral.ai", "mistral_ai"),
+        ("some.openai.azure.com", "azure.ai.openai"),
+        ("local", "local"),
+    ],
+)
+async def test_a_provider_has_the_name_that_the_conventions_give_it(told: str, name: str) -> None:
+    traced = Traced()
+    async with loopback_server([call("resolve", value=1)]) as server:
+        workflow = react(provider=server.provider(name=told))
+        await Engine(MemoryStore(), observer=traced.observer).start(workflow, "p")
+
+    assert (traced.one("chat scripted").attributes or {})["gen_ai.provider.name"] == name

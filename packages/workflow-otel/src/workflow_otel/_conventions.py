@@ -49,8 +49,32 @@ DURATION_BOUNDS_S: Final = (
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 )  # fmt: skip
 
+_PROVIDERS: Final = {
+    "api.anthropic.com": "anthropic",
+    "api.cohere.com": "cohere",
+    "api.deepseek.com": "deepseek",
+    "api.groq.com": "groq",
+    "api.mistral.ai": "mistral_ai",
+    "api.openai.com": "openai",
+    "api.perplexity.ai": "perplexity",
+    "api.x.ai": "x_ai",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+}
+"""The hosts of providers that the conventions have a name for."""
+
 KnownValue = str | bool | int | float | Sequence[str]
 Value = KnownValue | None
+
+
+def provider_name(told: str) -> str:
+    """What `gen_ai.provider.name` says: the conventions' own name, where they have one.
+
+    Args:
+        told: the name in the configuration, or the host of the endpoint.
+    """
+    if told.endswith(".openai.azure.com"):
+        return "azure.ai.openai"
+    return _PROVIDERS.get(told, told)
 
 
 def attributes(values: Mapping[str, Value]) -> dict[str, KnownValue]:

@@ -33,6 +33,7 @@ from workflow_otel._conventions import (
     WORKFLOW,
     Value,
     attributes,
+    provider_name,
     sendable_text,
 )
 from workflow_otel._metrics import ModelMetrics, is_known
@@ -205,7 +206,8 @@ class OtelObserver:
     def _end_chat(self, event: ModelReplied | ModelFailed, spans: ThreadSpans) -> None:
         model = _model(event)
         if event.recorded:
-            _note_recorded(event, spans, model)
+            told = attributes({**model, "uwf.key": event.key})
+            current_span(spans).add_event("uwf.recorded", told)
             return
         error = event.error if isinstance(event, ModelFailed) else ""
         if error != SUSPENDED:  # else a limit is reached, and it wasn't made
@@ -222,13 +224,12 @@ class OtelObserver:
 
     def _end_tool(self, event: ToolFinished, spans: ThreadSpans) -> None:
         # What a model calls a tool that there is not may be anything, the task included.
-        name = "" if event.error == "unknown_tool" else event.name
-        told: dict[str, Value] = {OPERATION: "execute_tool", TOOL: name}
-        if event.recorded:
-            _note_recorded(event, spans, {**told, ERROR_TYPE: event.error})
-            return
-        if event.skipped:
-            current_span(spans).add_event("uwf.skipped", attributes({**told, "uwf.key": event.key}))
+        name = "" if event.error == "unknown_tool" or event.skipped else event.name
+        told: dict[str, Value] = {OPERATION: "execute_tool", TOOL: name, "uwf.key": event.key}
+        if event.recorded or event.skipped:
+            told[ERROR_TYPE] = event.error
+            what = "uwf.recorded" if event.recorded else "uwf.skipped"
+            current_span(spans).add_event(what, attributes(told))
             return
         tool = spans.calls.pop(event.key, None)
         if tool is None:
@@ -314,10 +315,6 @@ def _end_all(spans: ThreadSpans, error: str) -> None:
     spans.run.end(error=error)
 
 
-def _note_recorded(event: Event, spans: ThreadSpans, values: dict[str, Value]) -> None:
-    current_span(spans).add_event("uwf.recorded", attributes({**values, "uwf.key": event.key}))
-
-
 def _error_of(event: ThreadEnded) -> str:
     """What went wrong, as `error.type`: a class, a state or, as for a process, its exit code."""
     if event.state == "completed":
@@ -338,7 +335,7 @@ def _model(event: RoundStarted | ModelReplied | ModelFailed) -> dict[str, Value]
     return {
         OPERATION: "chat",
         REQUEST_MODEL: event.model,
-        PROVIDER: event.provider,
+        PROVIDER: provider_name(event.provider),
         RESPONSE_MODEL: event.response_model if isinstance(event, ModelReplied) else "",
     }
 
