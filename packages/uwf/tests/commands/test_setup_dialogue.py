@@ -57,6 +57,7 @@ async def test_a_typed_key_is_used_but_neither_shown_nor_stored(uwf: Cli) -> Non
     assert "api_key: ${MINE_KEY}" in written(uwf)
 
 
+@pytest.mark.slow
 async def test_a_key_of_the_environment_is_not_asked_for(uwf: Cli) -> None:
     async with loopback_server([say("ok")]) as server:
         server.models = ["m"]
@@ -99,6 +100,7 @@ async def test_answers_that_are_none_are_asked_for_again(uwf: Cli) -> None:
     assert f"127-0-0-1-{server.port}/other-one" in written(uwf)
 
 
+@pytest.mark.slow
 async def test_an_endpoint_without_a_list_takes_a_typed_name(uwf: Cli) -> None:
     async with loopback_server([say("ok")]) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
@@ -125,7 +127,7 @@ async def test_a_test_that_fails_offers_another_model_key_or_end(uwf: Cli) -> No
                 ("type m, k, w or q\n", b""),
                 (NEXT, b"k\n"),
                 ("Key (Enter goes on without): ", f"{KEY}\n".encode()),
-                (MODEL, b"a\n"),
+                ("Asking a for one word …", b""),
                 (NEXT, b"m\n"),
                 (MODEL, b"b\n"),
             ],
@@ -139,6 +141,7 @@ async def test_a_test_that_fails_offers_another_model_key_or_end(uwf: Cli) -> No
     assert "/b\n" in written(uwf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "code", "is_written"), [(b"w\n", 0, True), (b"q\n", 1, False)])
 async def test_a_model_that_does_not_reply_is_written_only_if_the_person_says_so(
     uwf: Cli, typed: bytes, code: int, is_written: bool
@@ -155,10 +158,10 @@ async def test_a_model_that_does_not_reply_is_written_only_if_the_person_says_so
 
 BEFORE = "# mine\nproviders:\n  x:\n    base_url: http://x.test/v1\nmodels:\n  default: x/m\n"
 STOPS = [
-    [(PLACE, b"\x03")],
-    [(PLACE, b"\x04")],
+    pytest.param([(PLACE, b"\x03")], marks=pytest.mark.slow),
+    pytest.param([(PLACE, b"\x04")], marks=pytest.mark.slow),
     [(PLACE, b"groq\n"), ("Key (Enter goes on without): ", b"\x03")],
-    [(PLACE, b"ollama\n"), ("Base URL", b"\x03")],
+    pytest.param([(PLACE, b"ollama\n"), ("Base URL", b"\x03")], marks=pytest.mark.slow),
 ]
 
 
@@ -174,6 +177,7 @@ async def test_an_end_at_any_question_leaves_the_file_as_it_is(
     assert "Traceback" not in drawn
 
 
+@pytest.mark.slow
 async def test_ctrl_c_during_the_test_call_leaves_the_file_as_it_is(uwf: Cli) -> None:
     async with loopback_server([Wire(then="stall")]) as server:
         server.models = ["m"]
@@ -184,6 +188,7 @@ async def test_ctrl_c_during_the_test_call_leaves_the_file_as_it_is(uwf: Cli) ->
     assert not written(uwf)
 
 
+@pytest.mark.slow
 async def test_the_embedded_model_is_chosen_from_the_catalogue(uwf: Cli, tmp_path: Path) -> None:
     drawn = await uwf.converse(
         "setup",

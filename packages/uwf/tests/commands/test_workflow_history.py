@@ -71,13 +71,12 @@ async def test_nothing_is_removed_without_a_yes(uwf: Cli) -> None:
     piped = await uwf("workflow", "rm", "flow")
     assert (piped.code, "add --yes to remove them without asking" in piped.err) == (2, True)
     asks = b"for good? [y/N] "
-    for reply in (b"n\n", b"\n", b"\x04", b"what?\n"):
-        replies = [reply, b"no\n"] if reply == b"what?\n" else [reply]
-        drawn = await uwf.on_terminal("workflow", "rm", "flow", replies=replies, asks=asks, code=1)
-        assert "Remove flow with its history of 2 versions for good?" in drawn
+    words = ["workflow", "rm", "flow"]
+    drawn = await uwf.on_terminal(*words, replies=[b"what?\n", b"\n"], asks=asks, code=1)
+    assert "Remove flow with its history of 2 versions for good?" in drawn
     assert len((await uwf("workflow", "history", "flow")).out.splitlines()) == 2
 
-    await uwf.on_terminal("workflow", "rm", "flow", replies=[b"yes\n"], asks=asks)
+    await uwf.on_terminal(*words, replies=[b"yes\n"], asks=asks)
     assert (await uwf("workflow", "list")).out == ""
 
 

@@ -50,8 +50,8 @@ def choose_all(output: Output, *, test: bool | None) -> Choice:
 def choose_key_and_model(output: Output, endpoint: Endpoint, *, test: bool | None) -> Choice:
     """Ask for what an endpoint lacks yet, and try the model unless `test` is false."""
     endpoint = _with_key(output, endpoint)
+    model = _ask_model(output, endpoint)
     while True:
-        model = _ask_model(output, endpoint)
         if test is False or endpoint.lacks_key:
             return endpoint_choice(endpoint, model)
         output.say(f"Asking {model} for one word …")
@@ -69,7 +69,7 @@ def choose_key_and_model(output: Output, endpoint: Endpoint, *, test: bool | Non
             case "k":
                 endpoint = _with_key(output, endpoint, again=True)
             case _:
-                pass
+                model = _ask_model(output, endpoint)
 
 
 def _about(preset: Preset | None) -> str:
