@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import anyio
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
@@ -31,6 +33,34 @@ async def turn(ctx):
     return len([name for name in sys.modules if name.partition(".")[0] in heavy])
 
 run = in_turn(turn)
+"""
+
+
+OWN_SPAN = """
+from opentelemetry import trace
+from workflow_execute.testing import in_turn
+
+async def turn(ctx):
+    with trace.get_tracer("own").start_as_current_span("own work"):
+        return 1
+
+run = in_turn(turn)
+"""
+
+WITH_AN_SDK = """
+import sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from uwf import main
+
+spans = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(spans))
+trace.set_tracer_provider(provider)
+assert main(["run", sys.argv[1], "p"]) == 0
+print([each.name for each in spans.get_finished_spans()])
 """
 
 
@@ -125,14 +155,16 @@ def _last_thread(run: Span) -> str:
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("how", "words"),
     [
-        "refuses",
-        pytest.param("is silent", marks=pytest.mark.slow),
-        pytest.param("says no", marks=pytest.mark.slow),
+        ("refuses", ": Connection refused"),
+        pytest.param("is silent", "took longer than 5 s", marks=pytest.mark.slow),
+        pytest.param("says no", "400", marks=pytest.mark.slow),
     ],
 )
-async def test_a_collector_that_fails_costs_one_line_and_a_bounded_time(uwf: Cli, how: str) -> None:
+async def test_a_collector_that_fails_costs_one_line_and_a_bounded_time(
+    uwf: Cli, how: str, words: str
+) -> None:
     with socket.socket() as silent, collector(status=400) as refusing:
         silent.bind(("127.0.0.1", 0))
         if how == "is silent":
@@ -145,7 +177,8 @@ async def test_a_collector_that_fails_costs_one_line_and_a_bounded_time(uwf: Cli
 
     assert ran.code == 0
     assert json.loads(ran.out)["language"] == "French"
-    assert len([line for line in ran.err.splitlines() if "were not sent" in line]) == 1
+    (line,) = [line for line in ran.err.splitlines() if "were not sent" in line]
+    assert words in line
     assert "Traceback" not in ran.err
     assert "opentelemetry" not in ran.err.lower()
     assert took_s < 20
@@ -172,3 +205,61 @@ async def test_what_is_not_traced_imports_nothing_of_opentelemetry(
 
     assert ran.code == 0, ran.err
     assert json.loads(ran.out) == 0
+
+
+async def test_what_a_role_traces_itself_is_sent_too(uwf: Cli) -> None:
+    entry = uwf.write("entry.py", OWN_SPAN)
+    with collector() as server:
+        ran = await uwf.process(
+            "run", entry, "p", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{server.url}/v1/traces"
+        )
+
+    assert ran.code == 0, ran.err
+    spans = {each.name.partition(" ")[0]: each for each in server.spans}
+    assert spans["own"].parent_span_id == spans["invoke_agent"].span_id
+    assert server.metrics == set()
+
+
+@pytest.mark.slow
+async def test_spans_on_the_console_leave_standard_output_to_the_value(uwf: Cli) -> None:
+    entry = uwf.write("entry.py", OWN_SPAN)
+
+    ran = await uwf.process("run", entry, "p", OTEL_TRACES_EXPORTER="console")
+
+    assert ran.out == "1\n"
+    assert '"name": "own work"' in ran.err
+
+
+@pytest.mark.slow
+async def test_an_sdk_that_the_process_has_is_used(uwf: Cli) -> None:
+    entry, script = uwf.write("entry.py", OWN_SPAN), uwf.write("script.py", WITH_AN_SDK)
+
+    done = await anyio.run_process(
+        [sys.executable, str(script), str(entry)],
+        check=False,
+        cwd=uwf.folder,
+        env={**uwf.environment, "OTEL_TRACES_EXPORTER": "otlp"},
+    )
+
+    assert done.returncode == 0, done.stderr.decode()
+    last = done.stdout.decode().splitlines()[-1]
+    assert last.startswith("['own work', 'invoke_agent")
+    assert "were not sent" not in done.stderr.decode()
+
+
+@pytest.mark.slow
+async def test_a_variable_that_the_sdk_can_t_read_is_one_line(uwf: Cli) -> None:
+    entry = uwf.write("entry.py", OWN_SPAN)
+    with collector() as server:
+        ran = await uwf.process(
+            "run",
+            entry,
+            "p",
+            OTEL_EXPORTER_OTLP_ENDPOINT=server.url,
+            OTEL_BSP_SCHEDULE_DELAY="soon",
+        )
+
+    assert (ran.code, ran.out) == (0, "1\n")
+    assert "uwf: OpenTelemetry: Unable to parse value for OTEL_BSP_SCHEDULE_DELAY" in ran.err
+    assert "Traceback" not in ran.err
+    assert "own work" in {each.name for each in server.spans}

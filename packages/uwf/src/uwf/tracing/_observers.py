@@ -36,6 +36,8 @@ def tracing_observers(say: Callable[[str], None]) -> Generator[list[Observer]]:
     if opened is None:
         yield []
         return
+    if opened.complaint:
+        say(f"uwf: OpenTelemetry: {opened.complaint}")
     try:
         yield [opened.observer]
     finally:

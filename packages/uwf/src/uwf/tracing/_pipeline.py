@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -31,6 +32,7 @@ WAIT_AFTER_PROBLEM_S = 1.0
 """... and how long once something has gone wrong: an exporter tries again for 10 s."""
 
 _LOGGERS = ("opentelemetry", "urllib3")
+_UNCONNECTED = re.compile(r"host='([^']+)', port=(\d+).*\[Errno -?\d+\] ([^\"')]+)", re.DOTALL)
 
 
 class Pipeline:
@@ -43,9 +45,15 @@ class Pipeline:
     def __init__(self, wanted: Wanted) -> None:
         self._closing: list[Callable[[], object]] = []
         self._problems = _Problems()
+        self.complaint = ""
+        """What the SDK said of the variables, if it can't read one; it goes on without."""
         if isinstance(trace.get_tracer_provider(), TracerProvider):
             self.observer = OtelObserver(contents=wanted.contents)
             return
+        for name in _LOGGERS:  # else each try is a line on the screen, or a traceback
+            logger = logging.getLogger(name)
+            logger.addHandler(self._problems)
+            logger.propagate = False
         resource = _resource()
         traces, meters = trace.NoOpTracerProvider(), metrics.NoOpMeterProvider()
         if wanted.traces != "none":
@@ -61,10 +69,7 @@ class Pipeline:
         self.observer = OtelObserver(
             contents=wanted.contents, tracer_provider=traces, meter_provider=meters
         )
-        for name in _LOGGERS if self._closing else ():  # else each retry is a line on the screen
-            logger = logging.getLogger(name)
-            logger.addHandler(self._problems)
-            logger.propagate = False
+        self.complaint, self._problems.first = self._problems.first, ""
 
     def close(self) -> str:
         """Send what is left, within a bounded time; give the first thing that went wrong."""
@@ -93,7 +98,15 @@ class _Problems(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a record."""
-        self.first = self.first or " ".join(record.getMessage().split())[:300]
+        self.first = self.first or _in_short(record.getMessage())
+
+
+def _in_short(message: str) -> str:
+    """What an exporter logged, as one line; of a connection the place and the system's words."""
+    if (found := _UNCONNECTED.search(message)) is not None:
+        host, port, words = found.groups()
+        return f"{host}:{port}: {words}"
+    return " ".join(message.split())[:300]
 
 
 def _resource() -> Resource:
