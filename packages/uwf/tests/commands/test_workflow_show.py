@@ -96,6 +96,12 @@ async def test_a_name_that_is_not_there_is_one_line(uwf: Cli) -> None:
     assert all("did you mean 'greet'?" in done.err for done in with_store)
 
 
+async def test_on_a_terminal_long_texts_are_broken_between_words(uwf: Cli) -> None:
+    drawn = await uwf.converse("workflow", "show", example("repo_facts"), turns=[], COLUMNS="60")
+    assert "    You find out facts about the repository in the\n    workspace. List" in drawn
+    assert max(map(len, drawn.partition("reader —")[2].splitlines())) <= 60
+
+
 HOSTILE = """
 from workflow_execute import create_workflow
 from workflow_protocol import (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +18,10 @@ from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, age
 from uwf.terminal._style import Styled
 from workflow_cas import Store, StoreError
-from workflow_protocol import Edge, Hash, RoleDescription, WorkflowDescription
+from workflow_protocol import END, START, Edge, Hash, RoleDescription, WorkflowDescription
 from workflow_register import (
     BundleCorrupt,
+    SchemaField,
     UnknownWorkflow,
     WorkflowRecord,
     back_edges,
@@ -35,6 +39,9 @@ from workflow_register import (
 )
 
 Line = list[str | Styled]
+
+LEAST_WIDTH = 20
+"""A text in less room is left to the terminal to break."""
 
 
 class ShownWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,7 +61,8 @@ def show(output: Output, target: str, *, of_version: str | None) -> int:
     """Show a workflow's roles with their prompts and fields, its table and what it is made of."""
     found = find_workflow(target, of_version)
     lines: Line = []
-    for line in _show_lines(found):
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in _show_lines(found, width):
         lines += [*line, "\n"]
     output.data(found, lines[:-1])
     return 0
@@ -119,7 +127,8 @@ async def _modules(store: Store, record: WorkflowRecord) -> list[str] | None:
         return None
 
 
-def _show_lines(found: ShownWorkflow) -> Iterator[Line]:
+def _show_lines(found: ShownWorkflow, width: int | None) -> Iterator[Line]:
+    """The lines for people; in a terminal of that width, long texts keep their indentation."""
     yield [Styled(found.name, "strong")]
     if about := found.workflow.description.strip():
         yield [about]
@@ -130,7 +139,7 @@ def _show_lines(found: ShownWorkflow) -> Iterator[Line]:
     yield from _table_lines(found.workflow)
     for name in reading_order(found.workflow):
         yield []
-        yield from _role_lines(name, found.workflow.roles[name])
+        yield from _role_lines(name, found.workflow.roles[name], width)
 
 
 def _origin_lines(found: ShownWorkflow) -> Iterator[Line]:
@@ -149,7 +158,7 @@ def _origin_lines(found: ShownWorkflow) -> Iterator[Line]:
 def _table_lines(workflow: WorkflowDescription) -> Iterator[Line]:
     rows = table_rows(workflow)
     back = back_edges(rows)
-    names = {"__start__": "START", "__end__": "END"}
+    names = {START: "START", END: "END"}
     every = [*rows, *(edge.target for row in rows.values() for edge in row)]
     width = max((len(names.get(each, each)) for each in every), default=0)
     for source, row in rows.items():
@@ -172,18 +181,31 @@ def _when(edge: Edge, *, is_only: bool) -> Line:
     return [f"  when {edge.condition}", *([Styled(f" ({about})", "dim")] if about else [])]
 
 
-def _role_lines(name: str, role: RoleDescription) -> Iterator[Line]:
+def _role_lines(name: str, role: RoleDescription, width: int | None) -> Iterator[Line]:
     about = " ".join(role.description.split())
     yield [Styled(name, "name"), *([f" — {about}"] if about else [])]
     yield [Styled("  prompt", "dim")]
     for line in role.system_prompt.strip().splitlines():
-        yield [f"    {line}".rstrip()]
+        for part in _wrap(line, width, 4):
+            yield [f"    {part}".rstrip()]
     yield [Styled("  value", "dim")]
     fields = schema_fields(role.schema)
     paths = max((len(each.path) for each in fields), default=0)
-    types = min(max((len(each.type) for each in fields), default=0), 30)
+    types = min(max((len(_kind(each)) for each in fields), default=0), 30)
     for each in fields:
-        kind = each.type if each.required else f"{each.type}, optional"
+        head = f"    {each.path:<{paths}}  {_kind(each):<{types}}  "
         more = "; ".join(part for part in (each.rules, each.description) if part)
-        yield [f"    {each.path:<{paths}}  {kind:<{types}}  ".rstrip() if not more else
-               f"    {each.path:<{paths}}  {kind:<{types}}  ", Styled(more, "dim")]  # fmt: skip
+        first, *rest = _wrap(more, width, len(head))
+        yield [head, Styled(first, "dim")] if first else [head.rstrip()]
+        yield from ([" " * len(head), Styled(part, "dim")] for part in rest)
+
+
+def _kind(field: SchemaField) -> str:
+    return field.type if field.required else f"{field.type}, optional"
+
+
+def _wrap(text: str, width: int | None, indent: int) -> list[str]:
+    """A text in lines that fit beside an indentation, one at least."""
+    if width is None or width - indent < LEAST_WIDTH:
+        return [text]
+    return textwrap.wrap(text, width - indent) or [""]
