@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from workflow_cas import StoreError
 
 
+_COMMANDS = {"verify": "uwf cas verify", "migrate_store": "uwf store migrate"}
+"""What to type for the functions that errors of the store name."""
+
+
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Ctrl-C, SIGTERM and SIGHUP raise on."""
     _make_streams_safe()
@@ -140,7 +144,9 @@ def _report_error(output: Output, error: Exception) -> None:
 def _error_message(error: Exception) -> str:
     """What went wrong and where, and for what the system says also what to do."""
     if not isinstance(error, OSError) or not error.strerror:
-        said = (str(error) or type(error).__name__).replace("`verify`", "`uwf cas verify`")
+        said = str(error) or type(error).__name__
+        for function, command in _COMMANDS.items():
+            said = said.replace(f"`{function}`", f"`{command}`")
         return said + (_home_hint(str(error.path)) if _is_store_unusable(error) else "")
     if error.filename is None:
         if isinstance(error, FileNotFoundError) and _current_folder_is_deleted():

@@ -58,7 +58,8 @@ async def test_a_thread_and_its_child_are_stopped_together_from_another_process(
             async with await uwf.start("run", entry, "Sleep.") as process:
                 pids = await pids_in(uwf.folder / "pids", 1)
                 child, top = [
-                    each["thread"] for each in (await uwf("thread", "list", "--json")).lines
+                    each["thread"]
+                    for each in (await uwf("thread", "list", "--children", "--json")).lines
                 ]
                 busy = await uwf("thread", "resume", child)
                 assert (busy.code, f"thread {top} is running elsewhere" in busy.err) == (1, True)
@@ -66,7 +67,7 @@ async def test_a_thread_and_its_child_are_stopped_together_from_another_process(
                 assert (stopped.code, stopped.err) == (0, "")
                 assert await process.wait() == (130 if what == "cancel" else 3)
         assert not any(map(alive, pids))
-        listed = (await uwf("thread", "list", "--json")).lines
+        listed = (await uwf("thread", "list", "--children", "--json")).lines
         assert [each["state"] for each in listed] == [state] * 2
 
         resumed = await uwf("thread", "resume", top)

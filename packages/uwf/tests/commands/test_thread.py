@@ -102,7 +102,7 @@ async def test_a_child_is_named_answered_shown_and_replayed_and_its_parent_goes_
     (parent,) = (await uwf("show", "--json")).lines
     (waiting,) = [
         each
-        for each in (await uwf("thread", "list", "--json")).lines
+        for each in (await uwf("thread", "list", "--children", "--json")).lines
         if each["thread"] != parent["thread"]
     ]
     child = waiting["thread"]
@@ -134,7 +134,7 @@ async def test_a_child_can_be_resumed_alone(uwf: Cli) -> None:
     config.write_text("limits: {max_depth: 1}\n", encoding="utf-8")
     assert (await uwf("thread", "resume")).code == 3
     (data,) = (await uwf("show", "--json")).lines
-    listed = (await uwf("thread", "list", "--json")).lines
+    listed = (await uwf("thread", "list", "--children", "--json")).lines
     (child,) = [each["thread"] for each in listed if each["thread"] != data["thread"]]
     await uwf("thread", "answer", child, "--approve", "--text", "yes")
 

@@ -27,6 +27,15 @@ def add_run_command(add: CommandGroup) -> None:
     sub.add_argument(
         "--workspace", type=Path, metavar="DIR", help="the folder to work in (default: this folder)"
     )
+    sub.add_argument(
+        "--tag",
+        dest="tags",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="a word to find the thread by: `uwf thread list --tag TAG` (may be given several "
+        "times)",
+    )
     _add_overrides(sub)
 
 

@@ -1,4 +1,4 @@
-"""`cas …`: the store itself."""
+"""`store …` and `cas …`: the store itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from uwf.arguments._types import hours
 
 
 def add_store_commands(above: CommandGroup) -> None:
-    """Add `cas` and its commands."""
+    """Add `store` and `cas` with their commands."""
+    store = above.group("store", "work with the file that everything is stored in: migrate")
+    sub = store(
+        "migrate",
+        "_migrate:migrate",
+        "carry the store of an older version over, and keep the old file",
+        example="--dry-run",
+    )
+    sub.add_argument(
+        "--dry-run", action="store_true", help="change nothing, only try whether it works"
+    )
     add = above.group("cas", "check and clean the store: verify, gc")
     add(
         "verify", "_cas:verify", "read everything in the store and list what is damaged", example=""

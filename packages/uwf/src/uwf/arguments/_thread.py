@@ -6,7 +6,9 @@ import argparse
 
 from uwf.arguments._group import CommandGroup
 from uwf.arguments._run import THREAD_HELP, add_new_place, add_resume_command
-from uwf.arguments._types import numbers
+from uwf.arguments._types import count, numbers, since
+
+STATES = ("running", "interrupted", "suspended", "failed", "cancelled", "completed")
 
 
 def add_show_command(add: CommandGroup) -> None:
@@ -57,7 +59,7 @@ def add_thread_commands(above: CommandGroup) -> None:
         "work with threads: list, show, resume, answer, pause, cancel, delete, fork, replay, "
         "compare, request",
     )
-    add("list", "_show:threads", "list the threads, newest first", example="")
+    _add_list(add)
     add_show_command(add)
     add_resume_command(add)
     _add_answer(add)
@@ -97,6 +99,32 @@ def _add_for_one(
     sub = add(name, command, help, example=example)
     sub.add_argument("thread", help=THREAD_HELP)
     return sub
+
+
+def _add_list(add: CommandGroup) -> None:
+    sub = add(
+        "list",
+        "_threads:threads",
+        "list the threads, newest first, with their cost and end",
+        example="--state failed --since 2d",
+    )
+    sub.add_argument("--state", choices=STATES, metavar="STATE", help=f"one of {', '.join(STATES)}")
+    sub.add_argument("--workflow", metavar="NAME", help="the name that they were started under")
+    sub.add_argument("--tag", metavar="TAG", help="a tag from `uwf run --tag`")
+    sub.add_argument(
+        "--since",
+        dest="since_ms",
+        type=since,
+        metavar="TIME",
+        help="started since then: a duration such as 30min, 2h or 3d, or a date such as "
+        "2026-11-30 or 2026-11-30T18:00",
+    )
+    sub.add_argument(
+        "--children", action="store_true", help="list the threads that other threads started, too"
+    )
+    sub.add_argument(
+        "--limit", type=count, default=50, metavar="N", help="list at most N (default: 50)"
+    )
 
 
 def _add_answer(add: CommandGroup) -> None:

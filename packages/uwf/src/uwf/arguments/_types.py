@@ -53,6 +53,29 @@ def numbers(text: str) -> range:
     return range(count(first), count(last) + 1)
 
 
+_UNITS_S = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def since(text: str) -> int:
+    """A time in the past, in Unix milliseconds: how long ago it was, or when by the local clock."""
+    import re
+    import time
+    from datetime import datetime
+
+    ago = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*([a-z]+)", text.strip(), re.ASCII)
+    try:
+        if ago is not None:
+            at_s = time.time() - float(ago[1]) * _UNITS_S[ago[2]]
+        else:
+            at_s = datetime.fromisoformat(text.strip()).timestamp()
+    except (KeyError, ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time; give a duration such as 30min, 2h or 3d, or a date such as "
+            "2026-11-30 or 2026-11-30T18:00"
+        ) from None
+    return max(0, int(at_s * 1000))
+
+
 LIMITS = {
     "steps": count,
     "rounds": count,

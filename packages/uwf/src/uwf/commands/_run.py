@@ -22,6 +22,7 @@ from workflow_execute import (
     StoredThread,
     ThreadResult,
     Workflow,
+    check_tags,
     compare,
     find_thread,
     read_thread,
@@ -48,10 +49,12 @@ def run(
     workspace: Path | None,
     models: list[tuple[str, str]] | None,
     limits: list[tuple[str, float | None]] | None,
+    tags: list[str],
 ) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
     task = read_prompt(prompt)
     check_workspace(workspace)
+    _check_tags(tags)
     from_path = workflow_path(workflow)
     overrides = read_overrides(models, limits)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
@@ -69,7 +72,9 @@ def run(
             check_model(each)
         archive = content(bundle.data)
         await store.commit([archive])
-        return await engine.start(imported, task, workspace=folder, name=name, bundle=archive.hash)
+        return await engine.start(
+            imported, task, workspace=folder, name=name, bundle=archive.hash, tags=tags
+        )
 
     return run_live(output, go, overrides=overrides, entry=from_path)
 
@@ -151,6 +156,18 @@ def check_model(model: ConfiguredLlm) -> None:
         found, cache = model_or_default(resolved.model), default_cache()
         if not is_present(found, cache):
             raise ModelAbsent(found.name, model_path(found, cache))
+
+
+def _check_tags(tags: list[str]) -> None:
+    """Refuse what can't be a tag.
+
+    Raises:
+        UsageError: one can't.
+    """
+    try:
+        check_tags(tags)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def check_workspace(workspace: Path | None) -> None:

@@ -1,8 +1,7 @@
-"""`show` and `thread list`: what happened, read from the store."""
+"""`show`: what happened in a thread, read from the store."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,12 +11,10 @@ from uwf._store import open_existing
 from uwf.commands._sandbox_use import commands_without_sandbox
 from uwf.commands._thread_usage import ThreadUsage, read_thread_usage
 from uwf.terminal._loop import run_async
-from uwf.terminal._output import Output, age, pretty
+from uwf.terminal._output import Output, pretty
 from uwf.terminal._shorten import Cut
-from uwf.terminal._style import STATES, Styled, Words
-from uwf.terminal._table import Column
+from uwf.terminal._style import Styled
 from uwf.terminal._transcript import TranscriptLines, lay_out
-from uwf.terminal._view import shorten
 from workflow_cas import Store
 from workflow_execute import (
     Engine,
@@ -25,11 +22,10 @@ from workflow_execute import (
     StoredThread,
     ThreadNotFound,
     find_thread,
-    list_threads,
     read_thread,
 )
 from workflow_execute.transcript import Turn, pending_questions, read_records
-from workflow_protocol import Question, ThreadId, Usage, WorkflowError
+from workflow_protocol import Question, Usage
 from workflow_register import find_home, store_path
 
 
@@ -104,64 +100,6 @@ def _children_words(used: ThreadUsage) -> dict[str, str]:
         f"{_cost_words(each.own)}"
         for each in used.children
     }
-
-
-def threads(output: Output) -> int:
-    """List the threads, newest first; one that can't be read does not hide the others."""
-
-    async def main() -> None:
-        ids: list[ThreadId] = []
-        if store_path(find_home()).exists():
-            async with open_existing(find_home()) as store:
-                ids = await list_threads(store)
-                now_ms = time.time_ns() // 1_000_000
-                rows = [await _list_row(store, each, now_ms) for each in reversed(ids)]
-                output.table(_LIST_COLUMNS, rows)
-        if not ids:
-            output.say("there is no thread yet; start one with `uwf run`")
-
-    run_async(main)
-    return 0
-
-
-_LIST_COLUMNS = (
-    Column("thread"),
-    Column("state"),
-    Column("started", align="right"),
-    Column("workflow"),
-    Column("prompt", folds=True),
-)
-
-
-async def _list_row(
-    store: Store, thread_id: ThreadId, now_ms: int
-) -> tuple[object, Sequence[Words]]:
-    try:
-        thread = await read_thread(store, thread_id)
-        state = await _engine(store).state(thread)
-    except WorkflowError as error:
-        reason = shorten(str(error), 60)
-        return (
-            {"thread": thread_id, "state": "corrupt", "reason": str(error)},
-            [thread_id, Styled("corrupt", STATES["corrupt"]), "", "", reason],
-        )
-    return (
-        {
-            "thread": thread_id,
-            "workflow": thread.start.workflow,
-            "state": state,
-            "started_at_ms": thread.start.at_ms,
-            "steps": len(thread.steps),
-            "prompt": thread.prompt,
-        },
-        [
-            thread_id,
-            Styled(state, STATES[state]),
-            Styled(age(thread.start.at_ms, now_ms), "dim"),
-            thread.start.workflow,
-            shorten(thread.prompt),
-        ],
-    )
 
 
 def _engine(store: Store) -> Engine:
