@@ -98,7 +98,9 @@ class _Problems(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a record."""
-        self.first = self.first or _in_short(record.getMessage())
+        error = record.exc_info[1] if record.exc_info else None
+        words = record.getMessage() if error is None else f"{record.getMessage()} {error}"
+        self.first = self.first or _in_short(words)
 
 
 def _in_short(message: str) -> str:
