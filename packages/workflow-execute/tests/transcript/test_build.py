@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from workflow_cas import MemoryStore, SqliteStore, open_store
 from workflow_execute import (
+    ChildTask,
     Engine,
     JournalEntry,
     ReplayedRequest,
     StoredThread,
     TurnRecord,
     read_thread,
+    run_child,
 )
 from workflow_execute.testing import Turn, in_turn
 from workflow_execute.transcript import (
@@ -268,3 +270,44 @@ async def test_a_result_of_any_bytes_is_told(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")
     shown = mine.text if isinstance(mine.value, msgspec.UnsetType) else bytes(mine.value).decode()
     assert (shown, reply.text, reply.state) == (text, text, "unreadable")
+
+
+async def test_a_child_stands_where_it_was_started_with_what_it_came_to() -> None:
+    async def below(ctx: ThreadContext) -> int:
+        del ctx
+        return 7
+
+    async def turn(ctx: ThreadContext) -> int:
+        async def give() -> int:
+            return 1
+
+        await ctx.journal.run("before", give, type=int)
+        task = ChildTask(workflow=in_turn(below), prompt="part", name="below")
+        result = await run_child(ctx, task)
+        await ctx.journal.run("after", give, type=int)
+        return result.read(int)
+
+    (only,) = (await ran(turn)).turns
+    before, child, after = only.attempts[0].parts
+    assert (before.key, after.key) == ("before", "after")
+    assert isinstance(child, ChildStart)
+    assert only.child_threads == (child.thread,)
+    assert (child.return_code, child.value, child.summary) == (0, msgspec.Raw(b"7"), "role-0: 7")
+
+
+async def test_an_agents_run_is_told_in_its_own_words() -> None:
+    async def turn(ctx: ThreadContext) -> int:
+        async def give() -> dict[str, object]:
+            usage = {"input_tokens": 3, "output_tokens": 2, "calls": 1}
+            return {"text": "I tried.", "how": "timeout", "words": "too slow", "usage": usage}
+
+        scope = ctx.scoped("agent")
+        await scope.journal.run("run/0", give, type=dict[str, object], effect=Effect.UNSAFE)
+        return 1
+
+    (only,) = (await ran(turn)).turns
+    (run,) = only.attempts[0].parts
+    assert isinstance(run, Round)
+    assert (run.key, run.scope, run.state) == ("agent/run/0", "agent", "failed")
+    assert (run.text, run.fault, run.usage.input_tokens) == ("I tried.", "timeout: too slow", 3)
+    assert len(run.records) == 2  # that it began, and how it ended

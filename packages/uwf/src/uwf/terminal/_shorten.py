@@ -67,6 +67,24 @@ def argument_lines(arguments: str, cut: Cut | None, width: int = 70) -> list[str
     return lines
 
 
+def changed_arguments(written: str, used: str, cut: Cut | None) -> list[str]:
+    """What a call ran with beside, or in place of, what was written: a default, another value."""
+    try:
+        before = msgspec.json.decode(written, type=dict[str, object])
+        after = msgspec.json.decode(used, type=dict[str, msgspec.Raw])
+        changed = {
+            name: value
+            for name, value in after.items()
+            if name not in before or before[name] != msgspec.json.decode(value)
+        }
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ["", *cut_lines(used, cut)]
+    gone = ", ".join(name for name in before if name not in after)
+    lines = argument_lines(msgspec.json.encode(changed).decode(), cut) or ["the same values"]
+    lines += [f"without {gone}"] if gone else []
+    return lines if len(lines) == 1 else ["", *lines]
+
+
 def value_lines(data: bytes, cut: Cut | None, width: int = 70) -> list[str]:
     """A JSON value: on one line where it is short, else a text as itself, or indented JSON."""
     text = _value_text(data)

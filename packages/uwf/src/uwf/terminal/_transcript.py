@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from uwf.terminal._shorten import Cut, argument_lines, cut_lines, value_lines
+from uwf.terminal._shorten import Cut, argument_lines, changed_arguments, cut_lines, value_lines
 from uwf.terminal._style import Style, Styled, printable
 from workflow_execute.transcript import (
     Asked,
@@ -143,8 +143,9 @@ class TranscriptLines:
         else:
             lines = [Line(indent, f"→ {name}  {first}".rstrip(), "name")]
         if call.ran_with:
-            lines.append(Line(indent + 2, "it ran with", "dim"))
-            lines += [Line(indent + 4, each) for each in argument_lines(call.ran_with, self._cut)]
+            first, *more = changed_arguments(call.arguments, call.ran_with, self._cut)
+            lines.append(Line(indent + 2, f"it ran with  {first}".rstrip(), "dim"))
+            lines += [Line(indent + 4, each, "dim") for each in more]
         for asked in call.questions:
             if _repeats(asked, call):
                 asked = msgspec.structs.replace(asked, details="")

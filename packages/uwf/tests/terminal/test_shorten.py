@@ -1,0 +1,52 @@
+"""Long texts and arguments, laid out for people."""
+
+import pytest
+
+from uwf.terminal._shorten import Cut, argument_lines, changed_arguments, cut_lines
+from uwf.terminal._transcript import split_columns
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ("{}", []),
+        ('{"n": 1.10, "big": 123456789012345678901234567890}',
+         ["n=1.10  big=123456789012345678901234567890"]),
+        ('{"path": "a", "content": "x\\ny"}', ['path="a"  content="x\\ny"']),
+        (f'{{"path": "a", "content": "{"x" * 80}\\ny"}}',
+         ['path="a"', "content:", f"  {'x' * 80}", "  y"]),
+        ('read_file("a")', ['read_file("a")']),
+    ],
+)  # fmt: skip
+def test_arguments_stand_on_one_line_or_below_each_other(arguments: str, shown: list[str]) -> None:
+    assert argument_lines(arguments, Cut()) == shown
+
+
+@pytest.mark.parametrize(
+    ("written", "used", "shown"),
+    [
+        ('{"path": "a"}', '{"path":"a","depth":3}', ["depth=3"]),
+        ('{"path": "a", "x": 1}', '{"path":"b"}', ["", 'path="b"', "without x"]),
+        ('{"path": "a"}', '{"path":"a"}', ["the same values"]),
+        ("no JSON", '{"path":"a"}', ["", '{"path":"a"}']),
+    ],
+)
+def test_of_other_arguments_only_those_that_differ_are_shown(
+    written: str, used: str, shown: list[str]
+) -> None:
+    assert changed_arguments(written, used, Cut()) == shown
+
+
+def test_what_is_left_out_is_counted() -> None:
+    assert cut_lines("\n".join("abcdefgh"), Cut(lines=5)) == [
+        "a", "b", "c", "[… 4 lines, 8 characters left out …]", "h",
+    ]  # fmt: skip
+    assert cut_lines("x" * 20, Cut(chars=8)) == [f"{'x' * 6}[… 12 characters left out …]xx"]
+    assert cut_lines("x\n" * 200, None) == ["x"] * 200
+
+
+def test_lines_break_at_spaces_and_wide_characters_count_twice() -> None:
+    assert split_columns("one two three", 8) == ["one two", "three"]
+    assert split_columns("フォルダを確認", 6) == ["フォル", "ダを確", "認"]
+    assert split_columns("x" * 10, 4) == ["xxxx", "xxxx", "xx"]
+    assert split_columns("", 4) == [""]
