@@ -66,6 +66,7 @@ from workflow_execute.engine._engine import (
 )
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._questions import Asker, Asking
+from workflow_execute.owners._now import Doing, ThreadNow, read_now
 from workflow_execute.run._services import Observer, TracingObserver
 from workflow_execute.threads._read import (
     StoredStep,
@@ -103,6 +104,7 @@ __all__ = [
     "ChildTask",
     "Decision",
     "Difference",
+    "Doing",
     "Engine",
     "ForkError",
     "JournalEntry",
@@ -128,6 +130,7 @@ __all__ = [
     "ThreadNotDeletable",
     "ThreadNotFound",
     "ThreadNotResumable",
+    "ThreadNow",
     "ThreadResult",
     "ThreadState",
     "ThreadSummary",
@@ -148,6 +151,7 @@ __all__ = [
     "list_threads",
     "read_attempts",
     "read_lineage",
+    "read_now",
     "read_summaries",
     "read_thread",
     "read_tree",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from anyio import to_thread
+
 from workflow_cas import MemoryStore, Store
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import ThreadBusy
@@ -22,6 +24,7 @@ from workflow_execute.engine._workspace import resolve_workspace
 from workflow_execute.journal._questions import Asker
 from workflow_execute.owners._cancellation import cancelled_by_anyio
 from workflow_execute.owners._locks import is_owned, owning, remove_lock_files
+from workflow_execute.owners._now import ThreadNow, read_now
 from workflow_execute.owners._signals import Signals
 from workflow_execute.run._run import Run
 from workflow_execute.run._services import Observer, RunServices
@@ -342,6 +345,14 @@ class Engine:
     async def is_running(self, thread_id: ThreadId) -> bool:
         """Whether some process runs the thread now. A dead owner's lock is free at once."""
         return self._services.locks is not None and is_owned(self._services.locks, thread_id)
+
+    async def now(self, thread_id: ThreadId) -> ThreadNow | None:
+        """Say what a thread does now, whichever process runs it: see `read_now`.
+
+        `None` where nobody runs it, or without `locks`.
+        """
+        locks = self._services.locks
+        return None if locks is None else await to_thread.run_sync(read_now, locks, thread_id)
 
     async def state(self, stored: StoredThread) -> ShownState:
         """The state of a thread: what is recorded, but `interrupted` where its process is gone."""

@@ -46,6 +46,7 @@ async def owning(
                 raise ThreadBusy(thread_id) from None
         await anyio.sleep(_RETRY_S)
     try:
+        now_file(locks, thread_id).unlink(missing_ok=True)  # of an owner that died
         yield
     finally:
         lock.release()
@@ -84,7 +85,13 @@ def remove_lock_files(locks: Path | None, thread_ids: Iterable[str]) -> None:
     """Remove the lock files of threads that no longer exist; the caller owns them still."""
     if locks is not None:
         for each in thread_ids:
+            now_file(locks, each).unlink(missing_ok=True)
             _lock_file(locks, each).unlink(missing_ok=True)
+
+
+def now_file(locks: Path, thread_id: str) -> Path:
+    """Where the owner of a thread says what it does; see `_now`."""
+    return locks / f"{thread_id}.now"
 
 
 def _lock_file(locks: Path, thread_id: str) -> Path:

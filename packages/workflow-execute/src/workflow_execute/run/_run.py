@@ -7,7 +7,8 @@ the loop becomes an `Ending`, which is recorded as the status of the thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import anyio
@@ -34,6 +35,7 @@ from workflow_execute.run._ending import (
     is_question,
 )
 from workflow_execute.run._failure import message_of
+from workflow_execute.run._now_writer import NowWriter
 from workflow_execute.run._services import RunServices
 from workflow_execute.run._thread_writer import ThreadWriter
 from workflow_execute.run._turn import new_turn, stored_turn
@@ -104,6 +106,7 @@ class Run:
         self._signal: Signal | None = None
         self._ran_before_ms = 0
         self._resumed: StoredThread | None = None
+        self._now: NowWriter | None = None
 
     async def _take_steps(self) -> Completion:
         """Take one step after the other, until the workflow or the supervisor ends the thread."""
@@ -119,6 +122,29 @@ class Run:
 
     async def run_to_end(self) -> ThreadResult:
         """Run until the thread ends in one of its states, and record which."""
+        with self._saying_what_it_does():
+            return await self._run_to_end()
+
+    @contextmanager
+    def _saying_what_it_does(self) -> Generator[None]:
+        """Let other processes see what the run does while it lasts."""
+        locks, thread_id = self._services.locks, self._ctx.thread_id
+        if locks is None:
+            yield
+            return
+        above = None if self._parent is None else self._parent._now
+        now = self._now = NowWriter(locks, thread_id, self._name, self._budget, self._ran_before_ms)
+        now.open()
+        if above is not None:
+            above.child_began(thread_id)
+        try:
+            yield
+        finally:
+            now.close()
+            if above is not None:
+                above.child_ended(thread_id)
+
+    async def _run_to_end(self) -> ThreadResult:
         ctx = self._ctx
         await self._notify(
             ThreadStarted(
@@ -352,11 +378,13 @@ class Run:
 
     async def _notify(self, event: Event) -> None:
         """Tell the observers, with the address of what it is about."""
-        if not self._services.observers:
-            return
         if isinstance(event, RoleStarted):
             self._role = event.role
         step = event.step if isinstance(event, RoleFinished) else len(self._ctx.steps)
+        if self._now is not None:
+            self._now.take(event, self._role, step)
+        if not self._services.observers:
+            return
         await self._services.notify(
             msgspec.structs.replace(
                 event,
