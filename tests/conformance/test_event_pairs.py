@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -173,13 +174,7 @@ class Bench:
         self.workflow = create_workflow(
             WorkflowDefinition(
                 description="",
-                roles=roles,
-                table={
-                    START: [Transition(roles[0])],
-                    roles[0]: [Transition(roles[1])],
-                    roles[1]: [Transition(roles[2])],
-                    roles[2]: [Transition(END)],
-                },
+                table=self._in_turn(roles),
             ),
             AdapterBinding(
                 adapter=self._react(own),
@@ -193,13 +188,18 @@ class Bench:
     def _role(self, name: str) -> RoleDefinition[int]:
         return RoleDefinition(name=name, description="", system_prompt=name, schema=int)
 
+    def _in_turn(
+        self, roles: Sequence[RoleDefinition[Any]]
+    ) -> dict[RoleDefinition[Any] | str, Sequence[Transition]]:
+        places: list[RoleDefinition[Any] | str] = [START, *roles, END]
+        return {at: [Transition(to)] for at, to in pairwise(places)}
+
     def _one_role(self, script: Sequence[Sequence[str]], name: str) -> Workflow:
         role = self._role(name)
         return create_workflow(
             WorkflowDefinition(
                 description="",
-                roles=[role],
-                table={START: [Transition(role)], role: [Transition(END)]},
+                table=self._in_turn([role]),
             ),
             AdapterBinding(adapter=self._react(script)),
         )
