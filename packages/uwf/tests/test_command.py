@@ -41,9 +41,9 @@ async def test_every_command_speaks_json(uwf: Cli, entry: Path) -> None:
     async with loopback_server([say('{"value": "Salut"}')]) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
         setup = await uwf("setup", "--json", "--base-url", url, "--model", "m", "--provider", "p")
-        assert setup.lines == [
-            {"path": str(uwf.home / "workflow.yaml"), "default": "p/m"},
-        ]
+        path = str(uwf.home / "workflow.yaml")
+        expected = {"path": path, "scene": "default", "model": "p/m", "tested": False}
+        assert setup.lines == [expected]
         (bundle,) = (await uwf("bundle", "hello.py", "--output", "out", "--json")).lines
         assert bundle["modules"] == ["hello.py", "words.py"]
         assert (uwf.folder / bundle["path"]).name == f"{bundle['hash']}.zip"
