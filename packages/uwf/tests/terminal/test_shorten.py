@@ -3,7 +3,7 @@
 import pytest
 
 from uwf.terminal._shorten import Cut, argument_lines, changed_arguments, cut_lines
-from uwf.terminal._transcript import split_columns
+from uwf.terminal._transcript import Line, lay_out, split_columns
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,11 @@ def test_lines_break_at_spaces_and_wide_characters_count_twice() -> None:
     assert split_columns("フォルダを確認", 6) == ["フォル", "ダを確", "認"]
     assert split_columns("x" * 10, 4) == ["xxxx", "xxxx", "xx"]
     assert split_columns("", 4) == [""]
+
+
+def test_the_rest_of_a_broken_line_stands_further_in_than_its_beginning() -> None:
+    text = '    "a": "one two three four five six"'
+    assert lay_out([Line(2, text)], 30) == [
+        '      "a": "one two three', "\n", '        four five six"',
+    ]  # fmt: skip
+    assert lay_out([Line(2, text)], None) == [f"  {text}"]

@@ -294,9 +294,14 @@ def lay_out(lines: Iterable[Line], width: int | None) -> list[Styled | str]:
     printed: list[Styled | str] = []
     for indent, text, look in lines:
         safe = printable(text)
-        rows = [safe] if width is None else split_columns(safe, max(20, width - indent - _HANGING))
-        for number, row in enumerate(rows):
-            words = f"{' ' * (indent + (_HANGING if number else 0))}{row}"
+        own = len(safe) - len(safe.lstrip(" "))  # the text's own, such as that of JSON
+        rows = [safe]
+        if width is not None:
+            room = max(20, width - indent - own - _HANGING)
+            rows = split_columns(safe[own:], room)
+            rows = [f"{' ' * (own + (_HANGING if at else 0))}{row}" for at, row in enumerate(rows)]
+        for row in rows:
+            words = f"{' ' * indent}{row}"
             printed += [words if look is None else Styled(words, look), "\n"]
     return printed[:-1]
 
