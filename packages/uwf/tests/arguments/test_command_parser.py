@@ -92,8 +92,8 @@ async def test_a_thread_that_is_not_there_gets_the_nearest_id(uwf: Cli) -> None:
     await uwf("run", "one.py", "x")
     (row,) = (await uwf("thread", "list", "--json")).lines
     thread = row["thread"]
-    swapped = thread[:8] + thread[9] + thread[8] + thread[10:]
-    for typed in (f"{thread[:9]}-", f"{thread}0", swapped.lower(), thread[1:]):
+    other = thread[:8] + ("0" if thread[8] != "0" else "1") + thread[9:]
+    for typed in (f"{thread[:9]}-", f"{thread}0", other.lower(), thread[1:]):
         done = await uwf("show", typed)
         assert done.err == f"uwf: there is no thread {typed!r}; did you mean {thread}?\n"
     assert "did you mean latest?" in (await uwf("show", "latset")).err

@@ -18,7 +18,18 @@ def add_store_commands(above: CommandGroup) -> None:
     sub.add_argument(
         "--dry-run", action="store_true", help="change nothing, only try whether it works"
     )
-    add = above.group("cas", "check and clean the store: verify, gc")
+    add = above.group("cas", "read, check and clean the store: ls, get, verify, gc")
+    sub = add("ls", "_cas_read:ls", "list the refs, and the object of each", example="thread/")
+    sub.add_argument("prefix", nargs="?", default="", help="how the refs begin (default: all)")
+    sub = add(
+        "get",
+        "_cas_read:get",
+        "print an object: a content as its bytes, a node as JSON",
+        example="workflow/greet",
+    )
+    sub.add_argument(
+        "name", metavar="hash", help="a hash, its first characters (4 or more), or a ref"
+    )
     add(
         "verify", "_cas:verify", "read everything in the store and list what is damaged", example=""
     )
