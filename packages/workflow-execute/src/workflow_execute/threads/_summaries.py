@@ -90,7 +90,7 @@ async def find_summaries(
         page = await store.entries(labels=labels, first=first, before=before, limit=count)
         shown = [summary_of(entry) for entry in page]
         if is_run is not None:
-            shown = await _with_interrupted(store, shown, is_run)
+            shown = await _with_interrupted(store, shown, is_run, state)
         found += [each for each in shown if state in {None, each.state}]
         if not uncertain or count is None or len(page) < count:
             break
@@ -114,7 +114,10 @@ def labels_for(
 
 
 async def _with_interrupted(
-    store: Store, summaries: Sequence[ThreadSummary], is_run: IsRun
+    store: Store,
+    summaries: Sequence[ThreadSummary],
+    is_run: IsRun,
+    wanted: ShownState | None,
 ) -> list[ThreadSummary]:
     """Show those that are recorded as running, but are not run, as interrupted.
 
@@ -126,6 +129,8 @@ async def _with_interrupted(
     not_run = await to_thread.run_sync(lambda: {each for each in running if not is_run(each)})
     if not not_run:
         return list(summaries)
+    if wanted == "running":  # whatever the others are, they are not
+        return [each for each in summaries if each.thread_id not in not_run]
     again = await store.entries(
         labels=[label_of("state", "running")],
         first=thread_ref(min(not_run), ""),
