@@ -23,7 +23,7 @@ from workflow_agent_react import (
     create_react_adapter,
     tool,
 )
-from workflow_cas import MemoryStore, RefMove, Store, Stored, StoreError, open_store
+from workflow_cas import Entry, MemoryStore, RefMove, Store, Stored, StoreError, open_store
 from workflow_execute import (
     ChildTask,
     Engine,
@@ -149,11 +149,16 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove]) -> None:
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
         self.left -= 1
         if self.left == 0:
             raise StoreError("the disk is gone")
-        await self._inner.commit(objects, moves)
+        await self._inner.commit(objects, moves, entries)
 
 
 class Bench:

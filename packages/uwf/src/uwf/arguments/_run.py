@@ -36,6 +36,11 @@ def add_run_command(add: CommandGroup) -> None:
         help="a word to find the thread by: `uwf thread list --tag TAG` (may be given several "
         "times)",
     )
+    sub.add_argument(
+        "--detach",
+        action="store_true",
+        help="print the thread's id and return; the run goes on in a process of its own",
+    )
     _add_overrides(sub)
 
 

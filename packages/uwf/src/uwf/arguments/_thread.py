@@ -56,12 +56,19 @@ def add_thread_commands(above: CommandGroup) -> None:
     """Add `thread` and its commands."""
     add = above.group(
         "thread",
-        "work with threads: list, show, resume, answer, pause, cancel, delete, fork, replay, "
+        "work with threads: list, show, resume, follow, join, answer, pause, cancel, delete, fork, "
+        "replay, "
         "compare, request",
     )
     _add_list(add)
     add_show_command(add)
     add_resume_command(add)
+    sub = _add_for_one(
+        add, "follow", "_follow:follow", "show what a thread does until it ends", exit_codes=True
+    )
+    sub.add_argument("--from-start", action="store_true", help="show all earlier steps first")
+    sub = add("join", "_follow:join", "wait until threads end", example="latest", exit_codes=True)
+    sub.add_argument("threads", nargs="+", metavar="thread", help=THREAD_HELP)
     _add_answer(add)
     _add_for_one(add, "pause", "_thread:pause", "suspend a running thread now")
     _add_for_one(add, "cancel", "_thread:cancel", "cancel a thread now")
@@ -93,10 +100,16 @@ def add_thread_commands(above: CommandGroup) -> None:
 
 
 def _add_for_one(
-    add: CommandGroup, name: str, command: str, help: str, *, example: str = "latest"
+    add: CommandGroup,
+    name: str,
+    command: str,
+    help: str,
+    *,
+    example: str = "latest",
+    exit_codes: bool = False,
 ) -> argparse.ArgumentParser:
     """Add a command for one thread, which has to be named."""
-    sub = add(name, command, help, example=example)
+    sub = add(name, command, help, example=example, exit_codes=exit_codes)
     sub.add_argument("thread", help=THREAD_HELP)
     return sub
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import cast
@@ -50,6 +51,7 @@ def run(
     models: list[tuple[str, str]] | None,
     limits: list[tuple[str, float | None]] | None,
     tags: list[str],
+    detach: bool = False,
 ) -> int:
     """Start a thread of a registered workflow, an entry script or a bundle."""
     task = read_prompt(prompt)
@@ -57,6 +59,13 @@ def run(
     _check_tags(tags)
     from_path = workflow_path(workflow)
     overrides = read_overrides(models, limits)
+    if detach:
+        from uwf.commands._detach import run_detached
+
+        options = [word for line in overrides.lines for word in shlex.split(line)]
+        options += [f"--tag={tag}" for tag in tags]
+        options += [] if workspace is None else [f"--workspace={workspace}"]
+        return run_detached(output, ["run", *options, "--", workflow, task])
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
     async def go(engine: Engine, store: Store) -> ThreadResult:

@@ -1,0 +1,107 @@
+"""Threads that run in processes of their own: started, followed and waited for from any shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import anyio
+import pytest
+
+from ..cli import Cli, Done, alive, until
+
+ENTRY = """
+import anyio
+from workflow_execute.testing import in_turn
+from workflow_protocol import Question, ToolFinished, ToolStarted
+
+async def first(ctx):
+    return 1
+
+async def second(ctx):
+    await ctx.journal.note(ToolStarted(key="tool/0/0", name="dig", arguments="{}"))
+    while not (ctx.start.workspace / "go").exists():
+        await anyio.sleep(0.01)
+    await ctx.journal.note(ToolFinished(key="tool/0/0", name="dig", ok=True))
+    if ctx.start.prompt == "ask":
+        await ctx.journal.ask("ask", Question(text="Really?"))
+    if ctx.start.prompt == "fail":
+        raise LookupError("gone")
+    return 2
+
+run = in_turn(first, second)
+"""
+
+
+async def begin(uwf: Cli, prompt: str = "go") -> tuple[str, int]:
+    """Start a run in a process of its own; its thread and its process."""
+    uwf.write("entry.py", ENTRY)
+    (told,) = (await uwf.process("run", "--detach", "--json", "entry.py", prompt)).lines
+    return told["thread"], told["pid"]
+
+
+async def test_two_followers_see_a_detached_run_to_its_end(uwf: Cli) -> None:
+    done: list[Done] = []
+
+    async def watch(thread: str, *options: str) -> None:
+        done.append(await uwf("thread", "follow", thread, *options))
+
+    with anyio.fail_after(30):
+        thread, pid = await begin(uwf)
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch, thread, "--json", "--from-start")
+            await until(lambda: bool(list(uwf.home.glob(f"locks/{thread}.now"))))
+            assert alive(pid)
+            await anyio.sleep(0.6)  # so that it is looked at while it runs
+            (uwf.folder / "go").touch()
+        plain = await uwf("thread", "follow", thread)
+    (seen,) = done
+    assert seen.code == plain.code == 0
+    lines: list[dict[str, Any]] = seen.lines
+    assert [each["value"] for each in lines if "value" in each] == [1, 2]
+    at_work = [
+        each["now"]["doing"][0]["name"] for each in lines if each.get("now", {}).get("doing")
+    ]
+    assert at_work == ["dig"]
+    assert (lines[-1]["state"], lines[-1]["code"]) == ("completed", 0)
+    assert plain.out.splitlines()[0].startswith("role-1 (step 2) = 2")
+    assert plain.out.splitlines()[-1].startswith("completed")
+
+
+@pytest.mark.parametrize(("prompt", "code"), [("fail", 1), ("ask", 3)])
+async def test_join_exits_as_the_run_did(uwf: Cli, prompt: str, code: int) -> None:
+    (uwf.folder / "go").touch()
+    with anyio.fail_after(30):
+        thread, _ = await begin(uwf, prompt)
+        good, _ = await begin(uwf)
+        joined = await uwf("thread", "join", good, thread, "--json")
+        followed = await uwf("thread", "follow", thread)
+
+    assert joined.code == followed.code == code
+    assert [each["code"] for each in joined.lines] == [0, code]
+
+
+async def test_a_killed_run_is_told_as_interrupted(uwf: Cli) -> None:
+    with anyio.fail_after(30):
+        thread, pid = await begin(uwf)
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: not alive(pid))
+        followed = await uwf("thread", "follow", thread)
+        joined = await uwf("thread", "join", thread)
+
+    assert followed.code == joined.code == 1
+    assert followed.out.splitlines()[-1].startswith("interrupted: its process died")
+    assert "interrupted" in joined.out
+
+
+async def test_a_run_that_can_not_begin_says_why(uwf: Cli) -> None:
+    uwf.write("broken.py", "raise LookupError('no such thing')")
+
+    failed = await uwf.process("run", "--detach", "broken.py", "go")
+
+    assert failed.code != 0
+    assert "before its thread began" in failed.err
+    assert "no such thing" in failed.err
+    assert json.dumps(failed.out) == '""'
