@@ -16,7 +16,7 @@ async def test_the_entry_script_is_short_and_works(tmp_path: Path) -> None:
     entry = tmp_path / "entry.py"
     entry.write_text(script, encoding="utf-8")
 
-    described = await check_bundle(build_bundle(entry))
+    described = (await check_bundle(build_bundle(entry))).workflow
 
     assert list(described.roles) == ["reader"]
     assert len(script.splitlines()) <= 20

@@ -11,6 +11,6 @@ async def test_the_entry_of_the_readme_can_be_bundled(tmp_path: Path) -> None:
     entry = tmp_path / "entry.py"
     entry.write_text(script, encoding="utf-8")
 
-    described = await check_bundle(build_bundle(entry))
+    described = (await check_bundle(build_bundle(entry))).workflow
 
     assert list(described.roles) == ["coder", "reviewer"]

@@ -63,7 +63,7 @@ async def test_what_is_deleted_frees_its_space(uwf: Cli) -> None:
     assert removed.out == dry.out.replace("would remove", "removed")
     again = await uwf("cas", "gc", "--older-than", "0", "--json")
     assert again.lines == [
-        {"removed": 0, "bytes": 0, "kept": again.lines[0]["kept"], "dry_run": False}
+        {"removed": 0, "bytes": 0, "kept": again.lines[0]["kept"], "unpacked": 0, "dry_run": False}
     ]
 
     assert (await uwf("cas", "verify")).code == 0

@@ -17,6 +17,7 @@ from workflow_register._home import (
     config_path,
     find_home,
     store_path,
+    unpacked_path,
 )
 from workflow_register._registry import (
     DamagedRecord,
@@ -32,6 +33,7 @@ from workflow_register._registry import (
 from workflow_register.bundles._archive import (
     Bundle,
     BundleManifest,
+    Requirements,
     read_bundle,
     write_bundle,
 )
@@ -39,11 +41,26 @@ from workflow_register.bundles._build import (
     build_bundle,
 )
 from workflow_register.bundles._check import (
+    CheckedBundle,
     check_bundle,
+)
+from workflow_register.bundles._environment import (
+    Environment,
+    changes_since,
+    environment_of,
+    unlike_lock,
 )
 from workflow_register.bundles._load import (
     HasDefinition,
     load_workflow,
+)
+from workflow_register.bundles._stored import (
+    StoredBundle,
+    bundle_objects,
+    read_stored_bundle,
+)
+from workflow_register.bundles._unpack import (
+    remove_unpacked,
 )
 from workflow_register.config._config import (
     Config,
@@ -91,12 +108,14 @@ __all__ = [
     "Bundle",
     "BundleCorrupt",
     "BundleManifest",
+    "CheckedBundle",
     "Config",
     "ConfigError",
     "ConfigFault",
     "ConfiguredLlm",
     "DamagedRecord",
     "EntryError",
+    "Environment",
     "HasDefinition",
     "Limits",
     "McpServerConfig",
@@ -108,16 +127,20 @@ __all__ = [
     "ProviderConfig",
     "RegisterError",
     "Registration",
+    "Requirements",
     "ResolvedModel",
     "SandboxRule",
     "SchemaField",
+    "StoredBundle",
     "SupervisorConfig",
     "UnknownVersion",
     "UnknownWorkflow",
     "WorkflowRecord",
     "back_edges",
     "build_bundle",
+    "bundle_objects",
     "bundles_path",
+    "changes_since",
     "check_bundle",
     "check_name",
     "config_path",
@@ -125,6 +148,7 @@ __all__ = [
     "describe_changes",
     "effective_config",
     "environment_config",
+    "environment_of",
     "find_home",
     "find_version",
     "history",
@@ -145,14 +169,18 @@ __all__ = [
     "prune_history",
     "read_bundle",
     "read_registered",
+    "read_stored_bundle",
     "reading_order",
     "register",
+    "remove_unpacked",
     "resolve_model",
     "rollback",
     "schema_fields",
     "store_path",
     "table_rows",
     "tree_graph",
+    "unlike_lock",
+    "unpacked_path",
     "unregister",
     "update_config",
     "write_bundle",

@@ -88,6 +88,7 @@ async def rollback(store: Store, name: str, version: str | None = None) -> Regis
         archive=target.content,
         entry=target.entry,
         description=target.description,
+        environment=target.environment,
     )
 
 

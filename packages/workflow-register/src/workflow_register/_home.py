@@ -35,3 +35,8 @@ def store_path(home: Path) -> Path:
 def bundles_path(home: Path) -> Path:
     """The folder of the bundles that were built."""
     return home / "bundles"
+
+
+def unpacked_path(home: Path) -> Path:
+    """The folder of the bundles that had to be unpacked to run."""
+    return home / "unpacked"

@@ -25,6 +25,7 @@ from workflow_protocol import Hash, WorkflowDescription
 from workflow_register._errors import NameRejected, UnknownWorkflow
 from workflow_register._nearest import nearest
 from workflow_register.bundles._archive import Bundle, read_bundle
+from workflow_register.bundles._environment import Environment
 from workflow_register.bundles._load import HasDefinition, load_workflow
 
 NODE_TYPE = "workflow"
@@ -49,6 +50,8 @@ class WorkflowRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The file name of the entry script."""
     description: WorkflowDescription
     registered_at_ms: int
+    environment: Environment | None = None
+    """The versions that it was checked under."""
     previous: Hash | None = None
     """The record before this one under the same name."""
 
@@ -83,7 +86,12 @@ def check_name(name: str) -> str:
 
 
 async def register(
-    store: Store, name: str, bundle: Bundle, description: WorkflowDescription
+    store: Store,
+    name: str,
+    bundle: Bundle,
+    description: WorkflowDescription,
+    *,
+    environment: Environment | None = None,
 ) -> Registration:
     """Give a bundle a name. What had the name before stays in its history.
 
@@ -101,6 +109,7 @@ async def register(
         archive=archive.hash,
         entry=bundle.manifest.entry,
         description=description,
+        environment=environment,
         objects=[archive],
     )
 
@@ -113,6 +122,7 @@ async def append_version(
     archive: Hash,
     entry: str,
     description: WorkflowDescription,
+    environment: Environment | None = None,
     objects: Sequence[Stored] = (),
 ) -> Registration:
     """Put a record on top of a name's history, unless the name has this bundle already.
@@ -140,6 +150,7 @@ async def append_version(
             content=archive,
             entry=entry,
             description=description,
+            environment=environment,
             registered_at_ms=time.time_ns() // 1_000_000,
             previous=head,
         )

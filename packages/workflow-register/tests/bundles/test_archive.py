@@ -26,14 +26,14 @@ def zipped(files: Iterable[tuple[str, bytes]], compression: int = zipfile.ZIP_ST
 
 
 def manifest(**changes: object) -> bytes:
-    whole = {"kind": "workflow-bundle", "format": 1, "entry": "a.py", "modules": ["a.py"]}
+    whole = {"kind": "workflow-bundle", "format": 2, "entry": "a.py", "modules": ["a.py"]}
     return msgspec.json.encode({**whole, **changes})
 
 
 def test_the_bytes_of_a_bundle_never_change() -> None:
     # The names of bundles that people have registered depend on this. Changing it means raising
     # the format's version.
-    assert BUNDLE.hash == "b057e032e27e5d7ddd622486f0721ba8d030df0de73ba51eff730b571a23263f"
+    assert BUNDLE.hash == "b8e761403e871b3eba005b7aedd7c8d44dfe98a1305b9d1faf48b3672acf0eaf"
 
 
 def test_a_bundle_is_read_back_as_it_was() -> None:
@@ -80,16 +80,17 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         (b"", "File is not a zip file"),
         (b"PK\x05\x06" + bytes(18), "it has no bundle.json"),
         (zipped([("a.py", b"")]), "it has no bundle.json"),
-        (zipped([("bundle.json", b"{}")]), "missing required field `entry`"),
+        (zipped([("bundle.json", b"{}")]), "missing required field `format`"),
         (zipped([("bundle.json", manifest(kind="other")), ("a.py", b"")]), "Invalid enum value"),
-        (zipped([("bundle.json", manifest(format=2)), ("a.py", b"")]), "its format is 2"),
+        (zipped([("bundle.json", manifest(format=3)), ("a.py", b"")]), "format is 3.* upgrade"),
+        (zipped([("bundle.json", manifest(format=1)), ("a.py", b"")]), "1.* `uwf bundle` makes"),
         (zipped([("bundle.json", manifest()), ("../a.py", b"")]), "'a.py' can't be an entry"),
         (
             zipped([("bundle.json", MANIFEST), *SOURCES.items()], zipfile.ZIP_DEFLATED),
             "'bundle.json' is compressed",
         ),
         (b"x" * (33 * 2**20), "has more than 33,554,432 bytes"),
-        (zipped((f"m{n}.py", b"") for n in range(2_002)), "more than 2,000 modules"),
+        (zipped((f"m{n}.py", b"") for n in range(2_002)), "more than 2,000 files"),
     ],
 )
 def test_what_is_not_a_bundle_is_refused(data: bytes, message: str) -> None:

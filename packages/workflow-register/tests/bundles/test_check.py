@@ -38,7 +38,8 @@ async def check(
 ) -> WorkflowDescription:
     for name, text in {"flow.py": WORKFLOW, **files}.items():
         (folder / name).write_text(text)
-    return await check_bundle(build_bundle(folder / "entry.py"), timeout_s=timeout_s)
+    checked = await check_bundle(build_bundle(folder / "entry.py"), timeout_s=timeout_s)
+    return checked.workflow
 
 
 async def test_a_workflow_is_described_without_being_imported_here(tmp_path: Path) -> None:

@@ -209,9 +209,12 @@ def test_a_bundle_that_was_just_built_names_the_files_of_its_author(tmp_path: Pa
             "the bundle has no such module: check the name",
         ),
         (
-            {"entry.py": "import flow, importlib\nimportlib.import_module('flow')\n"},
-            "entry.py:2: ModuleNotFoundError: No module named 'flow'; "
-            "importlib doesn't see a bundle's modules: write an `import` statement",
+            {
+                "entry.py": "import flow, pkgutil\nimport sys\n"
+                "sys.modules['pkgutil'].resolve_name('flow')\n"
+            },
+            "entry.py:3: ModuleNotFoundError: No module named 'flow'; "
+            "only the bundle's own code sees its modules: import it there",
         ),
         (
             {"entry.py": "from flow import nothing\n"},

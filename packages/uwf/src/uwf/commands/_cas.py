@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 
 from uwf._store import open_existing
@@ -9,7 +10,7 @@ from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
 from workflow_cas import Store, StoreError, VerifyReport
 from workflow_protocol import Hash
-from workflow_register import find_home, store_path
+from workflow_register import find_home, remove_unpacked, store_path, unpacked_path
 
 
 def verify(output: Output) -> int:
@@ -29,19 +30,38 @@ def gc(output: Output, *, older_than_h: float, dry_run: bool) -> int:
     async def work(store: Store) -> int:
         keep_s = older_than_h * 3600
         report = await store.collect_garbage(keep_newer_than_s=keep_s, dry_run=dry_run)
+        gone = await _remove_unpacked(store, frozenset(report.removed), keep_s, dry_run=dry_run)
         output.data(
             {
                 "removed": len(report.removed),
                 "bytes": report.removed_bytes,
                 "kept": report.kept,
+                "unpacked": len(gone),
                 "dry_run": dry_run,
             },
             f"{'would remove' if dry_run else 'removed'} {len(report.removed)} objects, "
             f"{report.removed_bytes} bytes; {report.kept} objects are kept",
         )
+        if gone:
+            done = "would remove" if dry_run else "removed"
+            output.say(f"{done} {len(gone)} folders of unpacked bundles")
         return 0
 
     return _with_store(output, work)
+
+
+async def _remove_unpacked(
+    store: Store, removed: frozenset[Hash], keep_s: float, *, dry_run: bool
+) -> list[str]:
+    """Remove the unpacked bundles that no thread and no workflow needs any more."""
+    folder = unpacked_path(find_home())
+    keep: set[Hash] = set()
+    for path in folder.iterdir() if folder.is_dir() else ():
+        name = Hash(path.name)
+        with contextlib.suppress(StoreError):
+            if len(name) == 64 and name not in removed:
+                keep.add((await store.get(name)).hash)
+    return remove_unpacked(folder, keep=frozenset(keep), keep_newer_than_s=keep_s, dry_run=dry_run)
 
 
 def _with_store(output: Output, work: Callable[[Store], Awaitable[int]]) -> int:

@@ -80,7 +80,7 @@ async def _rebuilt(store: Store, recorded: RecordedThread, place: RequestPlace) 
 
     try:
         with contextlib.redirect_stdout(sys.stderr):  # the roles may print
-            workflow = await workflow_of(store, thread)
+            workflow, _ = await workflow_of(store, thread)
             await Engine(store).replay(workflow, thread.thread_id, on_request=keep)
     except Exception as error:  # noqa: BLE001 - the workflow's code may raise anything
         if wanted not in found:

@@ -12,9 +12,10 @@ from uwf._overrides import Overrides, read_overrides
 from uwf.commands._hints import resume_command
 from uwf.commands._live import run_live
 from uwf.commands._model import model_or_default, require_local_model
+from uwf.commands._versions import name_changes, tell_changes
 from uwf.commands._workflows import open_bundle, workflow_path
 from uwf.terminal._output import Output
-from workflow_cas import Store, content
+from workflow_cas import Store
 from workflow_execute import (
     AnyWorkflow,
     Engine,
@@ -29,16 +30,20 @@ from workflow_execute import (
     read_thread,
     workflow_of_child,
 )
-from workflow_protocol import WorkflowError
+from workflow_protocol import Hash, WorkflowError
 from workflow_register import (
     Bundle,
     ConfiguredLlm,
+    Environment,
     HasDefinition,
+    bundle_objects,
     check_name,
+    environment_of,
     load_workflow,
+    lookup,
     noting_models,
-    read_bundle,
     read_registered,
+    read_stored_bundle,
 )
 
 
@@ -74,15 +79,20 @@ def run(
             bundle = open_bundle(from_path)
             name = Path(bundle.manifest.entry).stem
         else:
-            bundle, name = await read_registered(store, check_name(workflow)), workflow
+            record = await lookup(store, check_name(workflow))
+            tell_changes(output, record.environment, f"{workflow} was registered")
+            bundle, name = await read_registered(store, workflow), workflow
         with noting_models() as noted:
             imported = import_workflow(bundle)
         for each in [*overrides.check_models(noted), *noted]:
             check_model(each)
-        archive = content(bundle.data)
-        await store.commit([archive])
         return await engine.start(
-            imported, task, workspace=folder, name=name, bundle=archive.hash, tags=tags
+            imported,
+            task,
+            workspace=folder,
+            name=name,
+            bundle=await store_bundle(store, bundle),
+            tags=tags,
         )
 
     return run_live(output, go, overrides=overrides, entry=from_path)
@@ -111,29 +121,30 @@ def resume(
                 "create it again, or continue in another folder: "
                 f"`uwf thread resume {found.thread_id} --workspace DIR`"
             )
-        archive = content(other.data) if other is not None else None
+        changes: list[str] = []
         with noting_models() as noted:
             if other is None:
-                workflow = await workflow_of(store, found)
+                workflow, environment = await workflow_of(store, found)
+                changes = tell_changes(output, environment, "the thread began")
             else:
                 workflow = await workflow_of_child(store, import_workflow(other), found)
         for each in overrides.check_models(noted):
             check_model(each)
-        if archive is not None:
-            await store.commit([archive])
         try:
             return await engine.resume(
                 workflow,
                 found.thread_id,
                 fresh=fresh,
                 workspace=workspace,
-                bundle=archive.hash if archive is not None else None,
+                bundle=await store_bundle(store, other) if other is not None else None,
             )
         except JournalMismatch as error:
             if other is not None:
                 await _report_mismatch(output, engine, found, error)
             again = resume_command(found.thread_id, bundle, models=overrides.model_words)
-            raise Failed(1, f"{error}. {_way_on(found, overrides, again)}") from error
+            raise Failed(
+                1, f"{error}. {name_changes(changes)}{_way_on(found, overrides, again)}"
+            ) from error
 
     return run_live(output, go, overrides=overrides, entry=bundle)
 
@@ -189,8 +200,15 @@ def check_workspace(workspace: Path | None) -> None:
         raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it")
 
 
-async def workflow_of(store: Store, thread: StoredThread) -> AnyWorkflow:
-    """Load the workflow that a thread was run with.
+async def store_bundle(store: Store, bundle: Bundle) -> Hash:
+    """Store a bundle that was imported here for a thread, which refers to it by this hash."""
+    objects = bundle_objects(bundle, environment_of(bundle))
+    await store.commit(objects)
+    return objects[-1].hash
+
+
+async def workflow_of(store: Store, thread: StoredThread) -> tuple[AnyWorkflow, Environment | None]:
+    """Load the workflow that a thread was run with, and read what it ran under.
 
     Raises:
         UsageError: it was run from Python, without a bundle.
@@ -200,8 +218,8 @@ async def workflow_of(store: Store, thread: StoredThread) -> AnyWorkflow:
         raise UsageError(
             f"thread {thread.thread_id} was started from Python, not from a bundle; resume it there"
         )
-    top = import_workflow(read_bundle((await store.get(thread.start.bundle)).data))
-    return await workflow_of_child(store, top, thread)
+    bundle, environment = await read_stored_bundle(store, thread.start.bundle)
+    return await workflow_of_child(store, import_workflow(bundle), thread), environment
 
 
 async def _report_mismatch(
@@ -217,7 +235,7 @@ async def _report_mismatch(
             made[request.key] = request.data
 
     try:
-        workflow = await workflow_of(engine.store, thread)
+        workflow, _ = await workflow_of(engine.store, thread)
         await engine.replay(workflow, thread.thread_id, on_request=keep)
     except WorkflowError:
         return  # the mismatch itself is told anyway

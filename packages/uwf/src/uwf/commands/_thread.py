@@ -12,13 +12,20 @@ from anyio import to_thread
 from uwf._errors import Failed, UsageError
 from uwf._overrides import recorded_models
 from uwf.commands._hints import resume_command
-from uwf.commands._run import check_workspace, read_prompt, workflow_of
+from uwf.commands._run import (
+    check_workspace,
+    import_workflow,
+    read_prompt,
+    store_bundle,
+    workflow_of,
+)
+from uwf.commands._versions import naming_changes, tell_changes
 from uwf.commands._workflows import open_bundle
 from uwf.terminal._ask import is_about_call, read_arguments
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
 from uwf.terminal._view import shorten
-from workflow_cas import Store, content, open_store
+from workflow_cas import Store, open_store
 from workflow_execute import (
     Engine,
     Replay,
@@ -50,15 +57,16 @@ def fork(
     task = read_prompt(prompt) if prompt is not None else None
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
-        archive = content(other.data) if other is not None else None
-        if archive is not None:
-            await engine.store.commit([archive])
+        bundle_hash = None
+        if other is not None:
+            import_workflow(other)
+            bundle_hash = await store_bundle(engine.store, other)
         fork_id = await engine.fork(
             thread_id,
             at_step=at_step,
             prompt=task,
             workspace=workspace,
-            bundle=archive.hash if archive else None,
+            bundle=bundle_hash,
             name=Path(other.manifest.entry).stem if other else None,
         )
         output.data({"thread": fork_id, "origin": thread_id}, fork_id)
@@ -72,7 +80,7 @@ def replay(output: Output, thread: str) -> int:
     """Carry a thread out again from its records, offline, and compare everything."""
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
-        done = await _replay(engine, thread_id)
+        done = await _replay(output, engine, thread_id)
         output.data(
             {
                 "thread": thread_id,
@@ -100,7 +108,7 @@ def request(output: Output, thread: str, number: int) -> int:
             found.append(each)
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
-        await _replay(engine, thread_id, keep)
+        await _replay(output, engine, thread_id, keep)
         if not found:
             raise UsageError(
                 f"thread {thread_id} has {count} requests; there is no request {number}"
@@ -242,13 +250,17 @@ async def _root_thread(store: Store, thread_id: ThreadId) -> ThreadId:
 
 
 async def _replay(
-    engine: Engine, thread_id: ThreadId, on_request: Callable[[ReplayedRequest], None] | None = None
+    output: Output,
+    engine: Engine,
+    thread_id: ThreadId,
+    on_request: Callable[[ReplayedRequest], None] | None = None,
 ) -> Replay:
     """Replay a thread, with the models that were given for its latest run."""
     thread = await read_thread(engine.store, thread_id)
     with recorded_models(thread.status.run_options).serve():
-        workflow = await workflow_of(engine.store, thread)
-        return await engine.replay(workflow, thread_id, on_request=on_request)
+        workflow, environment = await workflow_of(engine.store, thread)
+        with naming_changes(tell_changes(output, environment, "the thread began")):
+            return await engine.replay(workflow, thread_id, on_request=on_request)
 
 
 def _with_thread(thread: str, work: _Work) -> int:

@@ -75,7 +75,7 @@ async def _with_requests(output: Output, store: Store, transcript: Transcript) -
     thread_id = ThreadId(transcript.thread)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # the roles may print
-            workflow = await workflow_of(store, await read_thread(store, thread_id))
+            workflow, _ = await workflow_of(store, await read_thread(store, thread_id))
             await Engine(store).replay(workflow, thread_id, on_request=requests.append)
     except Exception as error:  # noqa: BLE001 - the workflow's code may raise anything
         output.say(f"uwf: not all requests could be rebuilt: {error or type(error).__name__}")

@@ -98,7 +98,7 @@ async def _from_file(path: Path) -> ShownWorkflow:
         bundle=bundle.hash,
         entry=bundle.manifest.entry,
         modules=list(bundle.manifest.modules),
-        workflow=await check_bundle(bundle),
+        workflow=(await check_bundle(bundle)).workflow,
     )
 
 

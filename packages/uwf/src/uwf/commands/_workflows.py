@@ -24,6 +24,7 @@ from workflow_register import (
     read_bundle,
     register,
     store_path,
+    unlike_lock,
     write_bundle,
 )
 
@@ -31,7 +32,8 @@ from workflow_register import (
 def bundle(output: Output, entry: Path, folder: Path | None) -> int:
     """Build an archive of an entry, check that it imports, and write it."""
     made = build_bundle(entry)
-    description = run_async(lambda: check_bundle(made))
+    checked = run_async(lambda: check_bundle(made))
+    _tell_unlocked(output, made)
     path = write_bundle(made, folder or bundles_path(find_home()))
     output.data(
         {
@@ -39,13 +41,16 @@ def bundle(output: Output, entry: Path, folder: Path | None) -> int:
             "hash": made.hash,
             "entry": made.manifest.entry,
             "modules": made.manifest.modules,
-            "roles": list(description.roles),
+            "files": made.manifest.files,
+            "roles": list(checked.workflow.roles),
+            "requires": made.manifest.requires,
+            "environment": checked.environment,
         },
         str(path),
     )
-    count = len(made.manifest.modules)
-    roles = " → ".join(description.roles)
-    output.say(f"bundled {count} module{'s' * (count != 1)}; roles: {roles}")
+    modules = _count(len(made.manifest.modules), "module")
+    files = f" and {_count(len(made.files), 'file')}" if made.files else ""
+    output.say(f"bundled {modules}{files}; roles: {_roles(checked.workflow)}")
     return 0
 
 
@@ -66,9 +71,12 @@ def add(output: Output, name: str, path: Path) -> int:
     made = open_bundle(path)
 
     async def main() -> WorkflowRecord:
-        description = await check_bundle(made)
+        checked = await check_bundle(made)
+        _tell_unlocked(output, made)
         async with open_store(store_path(find_home())) as store:
-            done = await register(store, name, made, description)
+            done = await register(
+                store, name, made, checked.workflow, environment=checked.environment
+            )
         words = "is registered as" if done.is_new else "was registered already as"
         output.say(f"{name} {words} {made.hash[:12]}")
         return done.record
@@ -106,6 +114,16 @@ def _row(record: WorkflowRecord) -> tuple[object, list[Words]]:
         [Styled(record.name, "name"), Styled(record.bundle[:12], "dim"),
          _roles(record.description)],
     )  # fmt: skip
+
+
+def _tell_unlocked(output: Output, bundle: Bundle) -> None:
+    """Warn of packages that are installed in another version than the author has locked."""
+    if others := unlike_lock(bundle):
+        output.say(f"uwf: warning: other versions than in the lock file: {', '.join(others)}")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def _roles(description: WorkflowDescription) -> str:

@@ -1,4 +1,4 @@
-"""The form of a bundle: one zip whose bytes depend on nothing but its modules."""
+"""The form of a bundle: one zip whose bytes depend on nothing but its files."""
 
 from __future__ import annotations
 
@@ -17,33 +17,55 @@ import msgspec
 from workflow_protocol import Hash
 from workflow_register._errors import BundleCorrupt
 from workflow_register._files import read_regular, write_atomically
+from workflow_register.bundles._names import (
+    ENTRY_FILE,
+    MANIFEST,
+    clash,
+    module_fault,
+    module_name,
+    path_fault,
+)
 
 MAX_BUNDLE_BYTES = 16 * 2**20
-MAX_MODULES = 2_000
-MANIFEST = "bundle.json"
-PACKAGE_FILE = "__init__.py"
-FORMAT_VERSION = 1
+MAX_FILES = 2_000
+FORMAT_VERSION = 2
 
-_SEGMENT = re.compile(r"[^\W\d]\w*")
-ENTRY = re.compile(r"\w[\w-]*\.py")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say
 _UNIX, _VERSION_2_0 = 3, 20
+
+
+class Requirements(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bundle's author says that it needs, read from the script or its project."""
+
+    source: str
+    """The file that says so: the entry, or `pyproject.toml`."""
+    python: str = ""
+    """As in `requires-python`, such as `>=3.11`; empty if nothing is said."""
+    dependencies: tuple[str, ...] = ()
+    """As they are written, such as `httpx>=0.28`, sorted."""
+    locked: Mapping[str, str] = {}
+    """The versions of these dependencies in the lock file beside it, by name."""
 
 
 class BundleManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a bundle says of itself, as `bundle.json` in the archive."""
 
-    kind: Literal["workflow-bundle"] = "workflow-bundle"
-    format: int = FORMAT_VERSION
+    kind: Literal["workflow-bundle"]
+    format: int
     entry: str
-    """The name of the entry script, such as `review-code.py`."""
+    """The path of the entry script in the archive, such as `review-code.py`."""
     modules: tuple[str, ...]
-    """All Python files by their path in the archive, the entry included, sorted."""
+    """All Python modules by their path in the archive, the entry included, sorted."""
+    files: tuple[str, ...] = ()
+    """All other files by their path in the archive, sorted."""
+    roots: tuple[str, ...] = ("",)
+    """The folders in the archive where top-level modules are looked up; empty is the whole."""
+    requires: Requirements | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """An entry script with its local modules. Two bundles are equal if their bytes are."""
+    """An entry script with its local modules and files. Two are equal if their bytes are."""
 
     hash: Hash
     """SHA-256 of `data`: what `sha256sum` says of the file."""
@@ -51,32 +73,54 @@ class Bundle:
     """The archive."""
     manifest: BundleManifest = field(compare=False)
     sources: Mapping[str, bytes] = field(repr=False, compare=False)
-    """The Python files by their path in the archive."""
+    """The Python modules by their path in the archive."""
+    files: Mapping[str, bytes] = field(repr=False, compare=False)
+    """The other files by their path in the archive."""
     origin: Path | None = field(default=None, compare=False)
     """The folder that it was built from just now, which tracebacks and errors then name."""
+    local_folders: tuple[Path, ...] = field(default=(), compare=False)
+    """Where it was built: folders whose modules must come out of the bundle and nowhere else."""
 
-    def place(self, module: str) -> str:
-        """Say where a module is, for people: where it was built from, or the bundle's hash."""
-        return os.path.join(self.origin or f"<bundle {self.hash[:12]}>", *module.split("/"))
+    def place(self, file: str) -> str:
+        """Say where a file is, for people: where it was built from, or the bundle's hash."""
+        return os.path.join(self.origin or f"<bundle {self.hash[:12]}>", *file.split("/"))
 
 
-def pack(entry: str, sources: Mapping[str, bytes], *, origin: Path | None = None) -> Bundle:
-    """Put modules into an archive: equal modules give equal bytes on any machine.
+def pack(
+    entry: str,
+    sources: Mapping[str, bytes],
+    files: Mapping[str, bytes] | None = None,
+    *,
+    roots: tuple[str, ...] = ("",),
+    requires: Requirements | None = None,
+    origin: Path | None = None,
+    local_folders: tuple[Path, ...] = (),
+) -> Bundle:
+    """Put modules and files into an archive: equal ones give equal bytes on any machine.
 
     Raises:
         BundleCorrupt: a name or the size is not one that a bundle may have.
     """
-    modules = tuple(sorted(sources))
-    manifest = BundleManifest(entry=entry, modules=modules)
+    files = files or {}
+    manifest = BundleManifest(
+        kind="workflow-bundle",
+        format=FORMAT_VERSION,
+        entry=entry,
+        modules=tuple(sorted(sources)),
+        files=tuple(sorted(files)),
+        roots=roots,
+        requires=requires,
+    )
     if message := _manifest_fault(manifest):
         raise BundleCorrupt(message)
-    if sum(map(len, sources.values())) > MAX_BUNDLE_BYTES:
+    if sum(map(len, (*sources.values(), *files.values()))) > MAX_BUNDLE_BYTES:
         raise BundleCorrupt(
-            f"the modules of {entry!r} have more than {MAX_BUNDLE_BYTES:,} bytes together; "
-            "move data out of them"
+            f"the files of {entry!r} have more than {MAX_BUNDLE_BYTES:,} bytes together; "
+            "leave large ones out"
         )
-    data = _zip({**sources, MANIFEST: msgspec.json.encode(manifest)})
-    return Bundle(_sha256(data), data, manifest, dict(sources), origin)
+    written = msgspec.json.encode(manifest, order="deterministic")
+    data = _zip({**sources, **files, MANIFEST: written})
+    return Bundle(_sha256(data), data, manifest, dict(sources), dict(files), origin, local_folders)
 
 
 def read_bundle(source: bytes | Path, *, expected: Hash | None = None) -> Bundle:
@@ -101,8 +145,7 @@ def read_bundle(source: bytes | Path, *, expected: Hash | None = None) -> Bundle
     if expected is not None and found != expected:
         raise BundleCorrupt(f"{name} is damaged: its SHA-256 is {found}; build or fetch it again")
     try:
-        manifest, sources = _unpack(data)
-        bundle = pack(manifest.entry, sources)
+        bundle = _unpack(data)
     except (
         zipfile.BadZipFile, msgspec.MsgspecError, KeyError, ValueError, EOFError, OSError,
         NotImplementedError, RuntimeError, BundleCorrupt,
@@ -129,11 +172,6 @@ def write_bundle(bundle: Bundle, folder: Path) -> Path:
     return path
 
 
-def module_name(file: str) -> str:
-    """Turn a path in the archive into a dotted name: `a/b.py` is `a.b`, `a/__init__.py` is `a`."""
-    return file.removesuffix(f"/{PACKAGE_FILE}").removesuffix(".py").replace("/", ".")
-
-
 def _sha256(data: bytes) -> Hash:
     return Hash(hashlib.sha256(data).hexdigest())
 
@@ -149,42 +187,61 @@ def _zip(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _unpack(data: bytes) -> tuple[BundleManifest, dict[str, bytes]]:
+def _unpack(data: bytes) -> Bundle:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
-        if len(infos) > MAX_MODULES + 1:
-            raise BundleCorrupt(f"it has more than {MAX_MODULES:,} modules")
+        if len(infos) > MAX_FILES + 1:
+            raise BundleCorrupt(f"it has more than {MAX_FILES:,} files")
+        if sum(info.file_size for info in infos) > len(data):
+            raise BundleCorrupt("its files are larger than the archive")
         for info in infos:
-            if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(data):
+            if info.compress_type != zipfile.ZIP_STORED:
                 raise BundleCorrupt(f"{info.filename!r} is compressed")
-        files = {info.filename: archive.read(info) for info in infos}
-    if MANIFEST not in files:
+        contents = {info.filename: archive.read(info) for info in infos}
+    if MANIFEST not in contents:
         raise BundleCorrupt(f"it has no {MANIFEST}")
-    manifest = msgspec.json.decode(files.pop(MANIFEST), type=BundleManifest)
-    if manifest.format != FORMAT_VERSION:
+    written = contents.pop(MANIFEST)
+    version = msgspec.json.decode(written, type=_FormatOnly).format
+    if version != FORMAT_VERSION:
+        what = "upgrade uwf" if version > FORMAT_VERSION else "`uwf bundle` makes a new one"
         raise BundleCorrupt(
-            f"its format is {manifest.format}, and this version reads only {FORMAT_VERSION}: "
-            "upgrade uwf"
+            f"its format is {version}, and this version reads only {FORMAT_VERSION}: {what}"
         )
-    return manifest, files
+    manifest = msgspec.json.decode(written, type=BundleManifest)
+    modules = set(manifest.modules)
+    return pack(
+        manifest.entry,
+        {name: each for name, each in contents.items() if name in modules},
+        {name: each for name, each in contents.items() if name not in modules},
+        roots=manifest.roots,
+        requires=manifest.requires,
+    )
+
+
+class _FormatOnly(msgspec.Struct):
+    """The part of a manifest that says how to read the rest."""
+
+    format: int
 
 
 def _manifest_fault(manifest: BundleManifest) -> str | None:
     """Say what no bundle may have. Names that pass can't lead out of any folder."""
-    if len(manifest.modules) > MAX_MODULES:
-        return f"{manifest.entry!r} has more than {MAX_MODULES:,} modules"
-    if not ENTRY.fullmatch(manifest.entry) or manifest.entry not in manifest.modules:
+    paths = (*manifest.modules, *manifest.files)
+    if len(paths) > MAX_FILES:
+        return f"{manifest.entry!r} has more than {MAX_FILES:,} files"
+    entry_folder, _, entry_file = manifest.entry.rpartition("/")
+    if not ENTRY_FILE.fullmatch(entry_file) or manifest.entry not in manifest.modules:
         return f"{manifest.entry!r} can't be an entry; name it like 'review-code.py'"
-    for module in manifest.modules:
-        *folders, file = module.split("/")
-        stem = file.removesuffix(".py")
-        names = folders if module == manifest.entry else [*folders, stem]
-        if stem == file or not all(_SEGMENT.fullmatch(name) for name in names):
-            return f"{module!r} can't be a module's path"
+    for path in manifest.modules:
+        if fault := path_fault(path) if path == manifest.entry else module_fault(path):
+            return fault
+    for path in (*manifest.files, *filter(None, (*manifest.roots, entry_folder))):
+        if fault := path_fault(path):
+            return fault
     dotted = [module_name(module) for module in manifest.modules]
     if twice := {name for name in dotted if dotted.count(name) > 1}:
         return f"{sorted(twice)} is a module and a package at once; rename one"
-    return None
+    return clash(paths)
 
 
 def _read_file(path: Path) -> bytes:

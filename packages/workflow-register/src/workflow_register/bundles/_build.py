@@ -1,39 +1,44 @@
-"""From an entry script to a bundle: the local modules that it imports, found without running it."""
+"""From an entry script to a bundle: the modules and files that it needs, without running it."""
 
 from __future__ import annotations
 
 import ast
+import os
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 
 from workflow_register._errors import BundleCorrupt, EntryError
 from workflow_register._files import read_regular
-from workflow_register.bundles._archive import (
-    ENTRY,
-    MAX_BUNDLE_BYTES,
-    MAX_MODULES,
-    PACKAGE_FILE,
-    Bundle,
-    pack,
+from workflow_register.bundles._archive import MAX_BUNDLE_BYTES, MAX_FILES, Bundle, pack
+from workflow_register.bundles._data import Declared, files_of_package
+from workflow_register.bundles._layout import (
+    Folders,
+    Imported,
+    find_layout,
+    imports_of,
+    project_of,
 )
+from workflow_register.bundles._names import ENTRY_FILE, PACKAGE_FILE, is_identifier
+from workflow_register.bundles._never import holds_private_key
+from workflow_register.bundles._project import find_project, read_project
 
 
 def build_bundle(entry: Path) -> Bundle:
-    """Pack an entry script with the modules beside it that it imports. Nothing is executed.
+    """Pack an entry script with the local modules and files that it needs. Nothing is executed.
 
     Modules are followed through `import` statements wherever they stand, also inside functions.
-    A module is local if it is a `.py` file or a package (with `__init__.py`) in the entry's
-    folder; all others have to be installed where the workflow runs. Only Python files are packed:
-    data files, extension modules and what is imported by `importlib` are not.
+    Local are the modules in the entry's folder, in the folder above the package that it belongs
+    to, and in its project (the folder of `pyproject.toml`, and `src` in it). All others have to be
+    installed where the workflow runs. Files are packed if `[tool.uwf] files` names them, in a
+    `# /// script` block of the entry or in `pyproject.toml`, or if they lie in a local package.
 
     Raises:
-        EntryError: the entry or a local module can't be read or parsed, or can't be packed.
+        EntryError: the entry, a local module or a file can't be read or can't be packed.
     """
-    entry = _check_entry_path(entry)
-    return _Collector(entry).collect()
+    return _Collector(_check_entry_path(entry)).collect()
 
 
 def _check_entry_path(entry: Path) -> Path:
@@ -50,7 +55,7 @@ def _check_entry_path(entry: Path) -> Path:
         raise EntryError(entry, "this is not a Python script; the name of an entry ends in .py")
     if entry.name == PACKAGE_FILE:
         raise EntryError(entry, "a package can't be an entry; name a script that imports it")
-    if not ENTRY.fullmatch(entry.name):
+    if not ENTRY_FILE.fullmatch(entry.name):
         raise EntryError(entry, "use letters, digits, '-' and '_' in the name: review-code.py")
     try:
         return entry.resolve()
@@ -60,105 +65,165 @@ def _check_entry_path(entry: Path) -> Path:
 
 
 class _Collector:
-    """Follows imports from the entry. `sources` grows until nothing new is imported."""
+    """Follows imports from the entry until nothing new is imported, then adds the files."""
 
     def __init__(self, entry: Path) -> None:
         self._entry = entry
-        self._root = entry.parent
-        self._sources: dict[str, bytes] = {}
-        self._listings: dict[Path, frozenset[str]] = {}
         self._bytes = 0
+        self._modules: dict[Path, bytes] = {}
+        self._files: dict[Path, bytes] = {}
+        self._modules[entry] = source = self._read(entry)
+        tree = parse(entry, source)
+        if not tree.body:
+            raise EntryError(entry, "it is empty; end it with `run = create_workflow(…)`")
+        self._project = read_project(entry, source, project_of(entry, find_project(entry.parent)))
+        self._folders = Folders()
+        self._layout = find_layout(entry, tree, self._project.folder, self._folders)
+        self._used_roots = {self._layout.roots[0]}
+        self._trees: list[tuple[Path, Path, ast.Module]] = [(self._layout.roots[0], entry, tree)]
 
     def collect(self) -> Bundle:
-        entry = unicodedata.normalize("NFC", self._entry.name)
-        waiting = [entry]
-        while waiting:
-            name = waiting.pop()
-            if name in self._sources:
+        root = self._layout.roots[0]
+        self._add(root, self._folders.follow(root, self._entry.parent.relative_to(root).parts))
+        self._follow_imports()
+        for declared in self._project.declared:
+            for path in declared.find():
+                self._add_declared(declared, path)
+        self._follow_imports()
+        for package in [path.parent for path in self._modules if path.name == PACKAGE_FILE]:
+            self._add_files_of(package)
+        return self._pack()
+
+    def _follow_imports(self) -> None:
+        while self._trees:
+            root, path, tree = self._trees.pop()
+            for imported in imports_of(tree):
+                if imported.level:
+                    self._add(root, self._relative(root, path, imported))
+                else:
+                    self._add(*self._absolute(path, imported))
+
+    def _relative(self, root: Path, path: Path, imported: Imported) -> list[Path]:
+        folder = path.parent
+        if imported.level > len(folder.relative_to(root).parts):
+            raise EntryError(
+                path,
+                "this relative import leads out of the entry's packages; "
+                "import the module by its name",
+                line=imported.line,
+            )
+        for _ in range(imported.level - 1):
+            folder = folder.parent
+        names = [*folder.relative_to(root).parts, *imported.names]
+        return self._folders.follow(root, names)
+
+    def _absolute(self, path: Path, imported: Imported) -> tuple[Path, list[Path]]:
+        """The local files that importing a name runs, and the root that they are found from."""
+        first = imported.names[0]
+        roots = [each for each in self._layout.roots if self._layout.may_own(each, first)]
+        for root in roots:
+            if self._folders.module_file(root, first) is None:
                 continue
-            path = self._entry if not self._sources else self._root / name
-            source = self._read(path)
-            self._sources[name] = source
-            tree = parse(path, source)
-            if path == self._entry and not tree.body:
-                raise EntryError(path, "it is empty; end it with `run = create_workflow(…)`")
-            for imported in self._imports(path, name, tree):
-                waiting += self._imported_files(path, *imported)
-        try:
-            return pack(entry, self._sources, origin=self._root)
-        except BundleCorrupt as error:  # a module and a package of one name
-            raise EntryError(self._entry, str(error)) from error
+            if first not in sys.stdlib_module_names:
+                return root, self._folders.follow(root, imported.names)
+            if root == self._entry.parent:
+                reason = f"the local module {first!r} has the name of a standard module; rename it"
+                raise EntryError(path, reason, line=imported.line)
+        for root in [] if first in sys.stdlib_module_names else roots:
+            if files := self._folders.follow(root, imported.names):
+                return root, files  # in a namespace package: a folder without __init__.py
+        return self._layout.roots[0], []
+
+    def _add(self, root: Path, paths: list[Path]) -> None:
+        for path in paths:
+            if path not in self._modules:
+                self._modules[path] = source = self._read(path)
+                self._trees.append((root, path, parse(path, source)))
+        if paths:
+            self._used_roots.add(root)
+
+    def _add_declared(self, declared: Declared, path: Path) -> None:
+        if path in self._modules or path in self._files:
+            return
+        data = self._read_file(declared.source, path, within=declared.folder)
+        root = self._root_of_module(path) if path.suffix == ".py" else None
+        if root is not None:
+            try:
+                tree = parse(path, data)
+            except EntryError:  # a template, which is no Python
+                root = None
+            else:
+                self._modules[path] = data
+                self._trees.append((root, path, tree))
+                self._used_roots.add(root)
+        if root is None:
+            self._files[path] = data
+
+    def _root_of_module(self, path: Path) -> Path | None:
+        """The root from which a declared Python file could be imported."""
+        for root in self._layout.roots:
+            if path.is_relative_to(root):
+                names = path.relative_to(root).with_suffix("").parts
+                if all(map(is_identifier, names)) and self._layout.may_own(root, names[0]):
+                    return root
+        return None
+
+    def _add_files_of(self, package: Path) -> None:
+        for path in files_of_package(self._entry, package):
+            excluded = any(declared.excludes(path) for declared in self._project.declared)
+            if path not in self._files and path not in self._modules and not excluded:
+                self._files[path] = self._read_file(path, path, within=package)
+
+    def _read_file(self, source: Path, path: Path, *, within: Path) -> bytes:
+        if not path.resolve().is_relative_to(within.resolve()):
+            raise EntryError(path, f"it is a link that leads out of {str(within)!r}; copy the file")
+        data = self._read(path)
+        if holds_private_key(data):
+            raise EntryError(
+                path, "it holds a private key, which no bundle may; name it in `exclude`"
+            )
+        return data
 
     def _read(self, path: Path) -> bytes:
         try:
-            source = read_regular(path, MAX_BUNDLE_BYTES + 1)
+            data = read_regular(path, MAX_BUNDLE_BYTES + 1)
         except OSError as error:
             raise EntryError(path, f"it can't be read: {error.strerror or error}") from error
-        self._bytes += len(source)
-        if self._bytes > MAX_BUNDLE_BYTES or len(self._sources) >= MAX_MODULES:
+        self._bytes += len(data)
+        if self._bytes > MAX_BUNDLE_BYTES or len(self._modules) + len(self._files) >= MAX_FILES:
             raise EntryError(
                 path,
-                f"a bundle has at most {MAX_MODULES:,} modules of {MAX_BUNDLE_BYTES:,} bytes "
-                "together; move data out of the modules",
+                f"a bundle has at most {MAX_FILES:,} files of {MAX_BUNDLE_BYTES:,} bytes "
+                "together; name what is not needed in `exclude` of `[tool.uwf]`",
             )
-        return source
+        return data
 
-    def _imports(self, path: Path, name: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-        """The absolute names that a module may import, each with the line that does."""
-        package = name.split("/")[:-1]
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                yield from ((node.lineno, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                if node.level > len(package):
-                    raise EntryError(
-                        path,
-                        "this relative import leads out of the entry's packages; "
-                        "import the module by its name",
-                        line=node.lineno,
-                    )
-                above = package[: len(package) - node.level + 1] if node.level else []
-                base = [*above, *(node.module.split(".") if node.module else [])]
-                yield node.lineno, ".".join(base)
-                # A name that is imported from a package may be a module of it.
-                yield from ((node.lineno, ".".join([*base, alias.name])) for alias in node.names)
+    def _pack(self) -> Bundle:
+        folders = [*self._used_roots, *(path.parent for path in self._files)]
+        base = Path(os.path.commonpath(folders))
+        names = {path: _archive_name(path, base) for path in (*self._modules, *self._files)}
+        name, count = Counter(names.values()).most_common(1)[0]
+        if count > 1:
+            reason = f"two files have the name {name!r} in different Unicode forms; rename one"
+            raise EntryError(self._entry, reason)
+        roots = [root for root in self._layout.roots if root in self._used_roots]
+        try:
+            return pack(
+                names[self._entry],
+                {names[path]: data for path, data in self._modules.items()},
+                {names[path]: data for path, data in self._files.items()},
+                roots=tuple(_archive_name(root, base) for root in roots),
+                requires=self._project.requires,
+                origin=base,
+                local_folders=(self._entry.parent, *self._layout.roots),
+            )
+        except BundleCorrupt as error:  # a module and a package of one name
+            raise EntryError(self._entry, str(error)) from error
 
-    def _imported_files(self, path: Path, line: int, dotted: str) -> Iterator[str]:
-        """The local files that importing a name runs: each package on the way and the module."""
-        first, *rest = dotted.split(".")
-        file = self._module_file("", first)
-        if file is None:
-            if rest and f"{rest[0]}.py" in self._listing(self._root / first):
-                message = f"the folder {first!r} has no {PACKAGE_FILE}; add an empty one"
-                raise EntryError(path, message, line=line)
-            return
-        if first in sys.stdlib_module_names:
-            message = f"the local module {first!r} has the name of a standard module; rename it"
-            raise EntryError(path, message, line=line)
-        folder = ""
-        for name in (first, *rest):
-            file = self._module_file(folder, name)
-            if file is None:  # an attribute, or missing: then the import says so
-                return
-            yield file
-            folder = f"{folder}{name}/"
 
-    def _module_file(self, folder: str, name: str) -> str | None:
-        """The file of a module in a folder of the archive (`""` or `a/b/`), if there is one."""
-        listing = self._listing(self._root / folder)
-        if name in listing and PACKAGE_FILE in self._listing(self._root / folder / name):
-            return f"{folder}{name}/{PACKAGE_FILE}"
-        return f"{folder}{name}.py" if f"{name}.py" in listing else None
-
-    def _listing(self, folder: Path) -> frozenset[str]:
-        """The names in a folder as they are written, whatever the file system folds together."""
-        if folder not in self._listings:
-            try:
-                names = frozenset(each.name for each in folder.iterdir())
-            except OSError:
-                names = frozenset[str]()
-            self._listings[folder] = names
-        return self._listings[folder]
+def _archive_name(path: Path, base: Path) -> str:
+    relative = path.relative_to(base).as_posix()
+    return "" if relative == "." else unicodedata.normalize("NFC", relative)
 
 
 def parse(path: Path | str, source: bytes) -> ast.Module:

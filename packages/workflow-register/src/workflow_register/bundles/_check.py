@@ -20,6 +20,7 @@ from workflow_protocol import WorkflowDescription
 from workflow_register._errors import EntryError
 from workflow_register.bundles._archive import Bundle
 from workflow_register.bundles._check_child import CheckReport, InvalidEntry, ValidEntry
+from workflow_register.bundles._environment import Environment
 
 CHECK_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
@@ -33,12 +34,18 @@ _CHILD = (
 _decoder = msgspec.json.Decoder(CheckReport)
 
 
-async def check_bundle(
-    bundle: Bundle, *, timeout_s: float = CHECK_TIMEOUT_S
-) -> WorkflowDescription:
+class CheckedBundle(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bundle says of itself, and what it was imported under."""
+
+    workflow: WorkflowDescription
+    environment: Environment
+
+
+async def check_bundle(bundle: Bundle, *, timeout_s: float = CHECK_TIMEOUT_S) -> CheckedBundle:
     """Import a bundle where it can break nothing here, and return what it says of itself.
 
-    It runs in a process without the user's environment variables, in an empty folder; what it
+    It runs in a process without the user's environment variables, in an empty folder and without
+    the folders that it was built from: what is not in the bundle has to be installed. What it
     prints is dropped. That finds mistakes; it is no sandbox against a hostile script.
 
     Args:
@@ -68,13 +75,13 @@ async def check_bundle(
     match found:
         case InvalidEntry(path=path, message=message, line=line):
             raise EntryError(path, message, line=line)
-        case ValidEntry(workflow=workflow):
-            return workflow
+        case ValidEntry(workflow=workflow, environment=environment):
+            return CheckedBundle(workflow=workflow, environment=environment)
 
 
 async def _run_child(bundle: Bundle, folder: Path) -> tuple[int, bytes, bytes]:
     """Feed the bundle to a child and collect its return code, its report and its last words."""
-    search_path = [entry for entry in sys.path if entry]
+    search_path = _search_path(bundle)
     process = await anyio.open_process(
         [sys.executable, "-I", "-X", "utf8", "-c", _CHILD, json.dumps(search_path)],
         stdin=subprocess.PIPE,
@@ -103,8 +110,18 @@ async def _run_child(bundle: Bundle, folder: Path) -> tuple[int, bytes, bytes]:
             await process.aclose()
 
 
+def _search_path(bundle: Bundle) -> list[str]:
+    """Where installed modules are: not the current folder, and not what the bundle is built from.
+
+    An editable install may have put one of these folders on the path.
+    """
+    left_out = {os.path.realpath(os.curdir), *map(os.path.realpath, bundle.local_folders)}
+    return [each for each in sys.path if each and os.path.realpath(each) not in left_out]
+
+
 async def _feed(stream: anyio.abc.ByteSendStream, bundle: Bundle) -> None:
-    origin = json.dumps(str(bundle.origin) if bundle.origin else None).encode()
+    folders = [str(each) for each in bundle.local_folders]
+    origin = json.dumps([str(bundle.origin) if bundle.origin else None, folders]).encode()
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with stream:
             await stream.send(origin + b"\n" + bundle.data)

@@ -15,6 +15,7 @@ import msgspec
 from workflow_protocol import WorkflowDescription, describe
 from workflow_register._errors import EntryError
 from workflow_register.bundles._archive import read_bundle
+from workflow_register.bundles._environment import Environment, environment_of
 from workflow_register.bundles._load import load_workflow
 
 
@@ -22,6 +23,7 @@ class ValidEntry(msgspec.Struct, frozen=True, kw_only=True, tag="described"):
     """The entry is fine."""
 
     workflow: WorkflowDescription
+    environment: Environment
 
 
 class InvalidEntry(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
@@ -47,22 +49,27 @@ def main() -> None:
     signal.alarm(ALARM_S)  # the parent ends it sooner, if there still is one
     real_stdout = os.dup(1)
     os.dup2(2, 1)
-    origin, _, data = sys.stdin.buffer.read().partition(b"\n")
-    report = msgspec.json.encode(anyio.run(inspect, data, json.loads(origin)))
+    said, _, data = sys.stdin.buffer.read().partition(b"\n")
+    origin, local_folders = json.loads(said)
+    report = msgspec.json.encode(anyio.run(inspect, data, origin, local_folders))
     with os.fdopen(real_stdout, "wb") as out:
         out.write(report)
     os._exit(0)  # threads that the import started, and handlers it left, don't get a say
 
 
-async def inspect(data: bytes, origin: str | None) -> CheckReport:
+async def inspect(data: bytes, origin: str | None, local_folders: list[str]) -> CheckReport:
     """Import a bundle here and describe its workflow; a fault is part of the report."""
-    bundle = replace(read_bundle(data), origin=None if origin is None else Path(origin))
+    bundle = replace(
+        read_bundle(data),
+        origin=None if origin is None else Path(origin),
+        local_folders=tuple(map(Path, local_folders)),
+    )
     try:
         definition = load_workflow(bundle).definition
     except EntryError as error:
         return InvalidEntry(path=str(error.path), message=error.reason, line=error.line)
     try:
-        return ValidEntry(workflow=describe(definition))
+        return ValidEntry(workflow=describe(definition), environment=environment_of(bundle))
     except Exception as error:  # noqa: BLE001 - a role's schema may run any code
         words = " ".join(str(error).split())
         message = f"a role's schema can't be given as JSON Schema: {words}; change the role's type"
