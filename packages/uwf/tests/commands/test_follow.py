@@ -96,6 +96,19 @@ async def test_a_killed_run_is_told_as_interrupted(uwf: Cli) -> None:
     assert "interrupted" in joined.out
 
 
+async def test_ctrl_c_ends_the_follower_and_not_the_thread(uwf: Cli) -> None:
+    with anyio.fail_after(30):
+        thread, pid = await begin(uwf)
+        async with await uwf.start("thread", "follow", thread) as follower:
+            assert follower.stdout is not None
+            assert await follower.stdout.receive()  # it is attached
+            follower.send_signal(signal.SIGINT)
+            assert await follower.wait() == 130
+        assert alive(pid)
+        (uwf.folder / "go").touch()
+        assert (await uwf("thread", "join", thread)).code == 0
+
+
 async def test_a_run_that_can_not_begin_says_why(uwf: Cli) -> None:
     uwf.write("broken.py", "raise LookupError('no such thing')")
 

@@ -42,7 +42,13 @@ def follow(output: Output, thread: str, *, from_start: bool) -> int:
             engine = Engine(store, locks=home / "locks")
             thread_id = await find_thread(store, thread)
             shown = _Follower(output)
+            refs: object = None
             while True:
+                before, refs = refs, await store.refs(f"thread/{thread_id}/")
+                if refs == before and await engine.is_running(thread_id):
+                    shown.now(await engine.now(thread_id))
+                    await anyio.sleep(POLL_S)
+                    continue  # nothing is recorded since: the thread isn't read again
                 state, stored = await _look(engine, store, thread_id)
                 shown.told(await _transcript(store, stored, shown, from_start=from_start))
                 if state != "running":
@@ -64,7 +70,8 @@ def join(output: Output, threads: Sequence[str]) -> int:
             for thread_id in [await find_thread(store, each) for each in threads]:
                 state, stored = await _look(engine, store, thread_id)
                 while state == "running":
-                    await anyio.sleep(POLL_S)
+                    while await engine.is_running(thread_id):  # noqa: ASYNC110 - another process
+                        await anyio.sleep(POLL_S)
                     state, stored = await _look(engine, store, thread_id)
                 codes.append(_code(stored, state))
                 text = f"{thread_id} {state}: {shorten(stored.status.summary)}"
