@@ -377,7 +377,7 @@ async def test_a_child_s_value_is_the_same_one_above(way: str) -> None:
     )
 
     async def by_hand(ctx: ThreadContext) -> object:
-        return (await run_child(ctx, ChildTask(workflow=child, prompt="Pay.", name="pay"))).value
+        return (await run_child(ctx, ChildTask(workflow=child, input="Pay.", name="pay"))).value
 
     adapters: dict[str, AdapterFn] = {
         "adapter": workflow_adapter("pay", child),

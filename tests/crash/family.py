@@ -66,7 +66,7 @@ class Family:
         return mortal
 
     def _child(self, name: str, workflow: Workflow) -> Turn:
-        role: RoleFn[int] = workflow_adapter(name, workflow, prompt=lambda role, ctx: name)("", int)
+        role: RoleFn[int] = workflow_adapter(name, workflow, input=lambda role, ctx: name)("", int)
         return self._turn(role)
 
     async def _request(self, ctx: ThreadContext, key: str) -> int:
@@ -104,7 +104,7 @@ class Family:
 
     async def _both(self, ctx: ThreadContext) -> int:
         tasks = [
-            ChildTask(workflow=self.side(), prompt=name, name=name, key=name)
+            ChildTask(workflow=self.side(), input=name, name=name, key=name)
             for name in ("left", "right")
         ]
         return sum(result.read(int) for result in await run_children(ctx, tasks))

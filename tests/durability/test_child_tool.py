@@ -36,7 +36,7 @@ async def work(ctx: ThreadContext) -> str:
 async def delegate(call: ToolCall, ctx: ThreadContext) -> str:
     """Start a child for the call."""
     what = msgspec.json.decode(call.arguments, type=dict[str, str])["what"]
-    task = ChildTask(workflow=in_turn(work, schema=str), prompt=what, name="work", key=call.id)
+    task = ChildTask(workflow=in_turn(work, schema=str), input=what, name="work", key=call.id)
     return (await run_child(ctx, task)).read(str)
 
 

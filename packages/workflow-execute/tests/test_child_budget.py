@@ -74,7 +74,7 @@ class Spender:
         async def turn(ctx: ThreadContext) -> int:
             for number in range(own):
                 await self.call(ctx, number)
-            tasks = [ChildTask(workflow=child, prompt="p", name="c") for child in children]
+            tasks = [ChildTask(workflow=child, input="p", name="c") for child in children]
             results = await run_children(ctx, tasks, at_once=len(children) or 1)
             return sum(result.read(int) for result in results)
 
@@ -197,7 +197,7 @@ async def test_usage_of_three_levels_adds_up(store: SqliteStore) -> None:
         await spender.call(ctx, 0)
         if ctx.depth == 2:
             return 1
-        task = ChildTask(workflow=in_turn(turn), prompt="p", name="c")
+        task = ChildTask(workflow=in_turn(turn), input="p", name="c")
         return 1 + (await run_child(ctx, task)).read(int)
 
     done = await Engine(store).start(in_turn(turn, turn), "p")

@@ -152,8 +152,8 @@ class Asking:
 
         async def turn(ctx: ThreadContext) -> int:
             tasks = [
-                ChildTask(workflow=self.asks, prompt="p", name="ask"),
-                ChildTask(workflow=self.stuck.child, prompt="p", name="stuck"),
+                ChildTask(workflow=self.asks, input="p", name="ask"),
+                ChildTask(workflow=self.stuck.child, input="p", name="stuck"),
             ]
             return len(await run_children(ctx, tasks))
 
@@ -275,7 +275,7 @@ async def test_cancelling_a_fork_leaves_the_children_of_the_shared_steps_alone(
         except ChildFailed:
             return 0
 
-    task = ChildTask(workflow=in_turn(fails), prompt="p", name="fails")
+    task = ChildTask(workflow=in_turn(fails), input="p", name="fails")
     engine = Engine(store)
     done = await engine.start(in_turn(copes), "p")
     fork = await engine.fork(done.thread_id)
@@ -297,7 +297,7 @@ async def test_two_children_of_one_thread_can_go_on_alone_at_the_same_time(cance
         return 1
 
     async def asks_two(ctx: ThreadContext) -> int:
-        tasks = [ChildTask(workflow=child, prompt=str(n), name="asks") for n in range(2)]
+        tasks = [ChildTask(workflow=child, input=str(n), name="asks") for n in range(2)]
         return len(await run_children(ctx, tasks))
 
     child = in_turn(asks)

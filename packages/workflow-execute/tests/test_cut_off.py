@@ -313,7 +313,7 @@ async def test_a_role_s_own_timeout_waits_for_the_tool_of_its_child(store: Sqlit
     tool = Tool()
 
     async def above(ctx: ThreadContext) -> int:
-        task = ChildTask(workflow=in_turn(tool.turn), prompt="p", name="child")
+        task = ChildTask(workflow=in_turn(tool.turn), input="p", name="child")
         asyncio.get_running_loop().call_later(0.2, tool.go.set)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):

@@ -210,7 +210,7 @@ async def test_parallel_children_are_below_the_role_that_started_them() -> None:
     below = one_role(doing(wait))
 
     async def split(ctx: ThreadContext) -> int:
-        tasks = [ChildTask(workflow=below, prompt=each, name=each) for each in ("left", "right")]
+        tasks = [ChildTask(workflow=below, input=each, name=each) for each in ("left", "right")]
         return len(await run_children(ctx, tasks))
 
     result = await Engine(MemoryStore(), observer=traced.observer).start(
@@ -236,7 +236,7 @@ async def test_a_child_that_a_tool_starts_is_below_the_tool() -> None:
     @tool(effect=Effect.REPEATABLE)
     async def delegate(ctx: ThreadContext) -> str:
         """Let another thread do it."""
-        child = await run_child(ctx, ChildTask(workflow=below, prompt="c", name="below"))
+        child = await run_child(ctx, ChildTask(workflow=below, input="c", name="below"))
         return str(child.value)
 
     workflow = react(

@@ -125,3 +125,60 @@ async def test_what_a_role_prints_is_not_mixed_with_the_data(uwf: Cli) -> None:
     assert (done.out, "HELLO\n" in done.err) == ("1\n", True)
     replayed = await uwf("thread", "replay", "latest", "--json")
     assert (replayed.lines[0]["steps"], replayed.err) == (1, "HELLO\n")
+
+
+TYPED = """
+from dataclasses import dataclass
+from workflow_execute import create_workflow
+from workflow_execute.testing import adapter_of
+from workflow_protocol import END, START, AdapterBinding, RoleDefinition, WorkflowDefinition
+
+@dataclass
+class Ticket:
+    id: int
+    words: str = ""
+
+async def turn(ctx):
+    ticket = ctx.input(Ticket)
+    return f"{ticket.id}: {ticket.words}"
+
+role = RoleDefinition(name="role", system_prompt="", schema=str)
+run = create_workflow(
+    WorkflowDefinition(table={START: role, role: END}, input=Ticket, result=role),
+    AdapterBinding(adapter_of(turn)),
+)
+"""
+
+
+async def test_an_input_with_a_type_is_given_as_json_or_as_a_file(uwf: Cli) -> None:
+    entry = uwf.write("typed.py", TYPED)
+    uwf.write("ticket.json", '{\n  "id": 8, "words": "ünïcode"\n}')
+
+    inline = await uwf("run", entry, '{"id": 7}')
+    from_file = await uwf("run", entry, "@ticket.json")
+    from_stdin = await uwf("run", entry, "-", stdin=b'{"id": 9}')
+
+    assert [json.loads(done.out) for done in (inline, from_file, from_stdin)] == [
+        "7: ",
+        "8: ünïcode",
+        "9: ",
+    ]
+
+
+async def test_an_input_that_does_not_fit_is_one_clear_error_before_anything_begins(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write("typed.py", TYPED)
+    uwf.write("odd.json", b"\xff")
+
+    wrong = {
+        '{"id": "x"}': "uwf: the input does not fit Ticket: $.id: ",
+        "Fix it.": "uwf: the input does not fit Ticket: ",
+        "@none.json": "uwf: none.json: No such file or directory",
+        "@odd.json": "uwf: odd.json is not valid UTF-8",
+    }
+    for words, message in wrong.items():
+        done = await uwf("run", entry, words)
+        assert (done.code != 0, done.out, len(done.err.splitlines())) == (True, "", 1), done.err
+        assert done.err.startswith(message)
+    assert (await uwf("thread", "list", "--json")).out == ""

@@ -16,6 +16,7 @@ from workflow_execute._errors import (
     ChildFailed,
     ChildSuspended,
     ForkError,
+    InputError,
     JournalMismatch,
     LimitReached,
     NotRecorded,
@@ -27,6 +28,7 @@ from workflow_execute._errors import (
     ThreadNotFound,
     ThreadNotResumable,
 )
+from workflow_execute._input import read_input
 from workflow_execute._records import (
     SUPERVISOR_KEYS,
     BranchRecord,
@@ -107,6 +109,7 @@ __all__ = [
     "Doing",
     "Engine",
     "ForkError",
+    "InputError",
     "JournalEntry",
     "JournalMismatch",
     "LimitReached",
@@ -150,6 +153,7 @@ __all__ = [
     "find_thread",
     "list_threads",
     "read_attempts",
+    "read_input",
     "read_lineage",
     "read_now",
     "read_summaries",

@@ -1,6 +1,7 @@
 """What the engine can fail with, beside what a role raises.
 
 WorkflowError
+├── InputError             fix the input: it is not of the workflow's input type
 ├── RoleValueError         fix the adapter: it returned something that is not of the role's schema
 ├── ThreadNotFound         there is no such thread in this store
 ├── ThreadBusy             another process (or task) runs this thread
@@ -26,6 +27,10 @@ from collections.abc import Sequence
 from workflow_execute._differences import Difference
 from workflow_execute._records import Cause
 from workflow_protocol import Suspended, ThreadId, WorkflowError
+
+
+class InputError(WorkflowError, ValueError):
+    """What a thread is to begin with is not of the workflow's input type."""
 
 
 class RoleValueError(WorkflowError):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, cast
+
+from typing_extensions import TypeVar
 
 from workflow_execute._errors import ThreadNotCompleted
 from workflow_execute._records import Cause, ThreadState
-from workflow_protocol import RoleStep, ThreadId
+from workflow_protocol import RoleDefinition, RoleStep, ThreadId, latest_value
+
+T = TypeVar("T")
+Out = TypeVar("Out", covariant=True, default=object)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ThreadResult(Generic[Out]):
     """How a run of a thread ended."""
 
     thread_id: ThreadId
@@ -33,15 +39,39 @@ class ThreadResult:
     waits_for: tuple[ThreadId, ...] = ()
     """The threads below it that a suspended thread waits for: they are the ones to answer."""
 
+    result_role: str = ""
+    """The role whose value it is, where the workflow has a `result`."""
+
+    def __repr__(self) -> str:
+        shown = self.summary if len(self.summary) <= 200 else f"{self.summary[:199]}…"
+        return (
+            f"ThreadResult({self.thread_id}, {self.state} ({self.return_code}), "
+            f"{len(self.steps)} steps: {shown!r})"
+        )
+
     @property
-    def value(self) -> object:
-        """The value of the last step; `None` where nothing was to be done.
+    def value(self) -> Out:
+        """The value of the workflow's `result`, else of the last step.
+
+        It is `None` where nothing was to be done.
 
         Raises:
-            ThreadNotCompleted: the thread failed, was suspended or cancelled.
+            ThreadNotCompleted: the thread failed, was suspended or cancelled, or the supervisor
+                ended it before the role of the result spoke.
         """
-        if self.state != "completed":
+        last = self.steps[-1] if self.steps else None
+        if self.state != "completed" or (
+            self.result_role and (last is None or last.role != self.result_role)
+        ):
             raise ThreadNotCompleted(
-                f"thread {self.thread_id} is {self.state}: {self.summary}"
+                f"thread {self.thread_id} has no value: it is {self.state}: {self.summary}"
             ) from self.error
-        return self.steps[-1].meta if self.steps else None
+        return cast("Out", last.meta if last is not None else None)
+
+    def of(self, role: RoleDefinition[T]) -> T | None:
+        """Return the latest value of a role, typed by its definition; `None` before its turn.
+
+        Raises:
+            TypeError: the step was made by another definition of that name.
+        """
+        return latest_value(self.steps, role)

@@ -295,7 +295,7 @@ async def test_a_person_at_hand_is_asked_by_one_child_at_a_time(store: SqliteSto
         return int((await ctx.journal.ask("go", Question(text="May I?"))).approved)
 
     async def turn(ctx: ThreadContext) -> int:
-        task = ChildTask(workflow=in_turn(ask), prompt="p", name="c")
+        task = ChildTask(workflow=in_turn(ask), input="p", name="c")
         return len(await run_children(ctx, [task] * 3))
 
     done = await Engine(store, asker=asker).start(in_turn(turn), "p")
@@ -466,7 +466,7 @@ async def test_another_prompt_for_the_same_child_is_noticed(store: SqliteStore) 
     async def fail(ctx: ThreadContext) -> int:
         raise RuntimeError
 
-    parent = chain(workflow_adapter("c", in_turn(fail), prompt=lambda role, ctx: next(prompts)))
+    parent = chain(workflow_adapter("c", in_turn(fail), input=lambda role, ctx: next(prompts)))
     failed = await Engine(store).start(parent, "p")
     with pytest.raises(JournalMismatch, match="fresh"):
         await Engine(store).resume(parent, failed.thread_id)
@@ -493,7 +493,7 @@ async def test_the_default_limit_of_depth_is_eight(store: SqliteStore) -> None:
     async def down(ctx: ThreadContext) -> int:
         if ctx.depth == 8:
             return 8
-        task = ChildTask(workflow=in_turn(down), prompt="p", name="down")
+        task = ChildTask(workflow=in_turn(down), input="p", name="down")
         return (await run_child(ctx, task)).read(int)
 
     assert (await Engine(store).start(in_turn(down), "p")).value == 8
@@ -518,7 +518,7 @@ async def test_children_of_one_turn_all_go_as_far_as_they_can(store: SqliteStore
 
     async def turn(ctx: ThreadContext) -> int:
         tasks = [
-            ChildTask(workflow=in_turn(work), prompt=prompt, name=prompt)
+            ChildTask(workflow=in_turn(work), input=prompt, name=prompt)
             for prompt in ("fail", "ask", "one", "two", "ask")
         ]
         return sum(result.read(int) for result in await run_children(ctx, tasks, at_once=2))
@@ -556,7 +556,7 @@ async def test_so_many_children_run_at_once_and_no_more(store: SqliteStore) -> N
         return 1
 
     async def turn(ctx: ThreadContext) -> int:
-        task = ChildTask(workflow=in_turn(work), prompt="p", name="c")
+        task = ChildTask(workflow=in_turn(work), input="p", name="c")
         return len(await run_children(ctx, [task] * 7, at_once=3))
 
     assert (await Engine(store).start(in_turn(turn), "p")).value == 7
@@ -565,7 +565,7 @@ async def test_so_many_children_run_at_once_and_no_more(store: SqliteStore) -> N
 
 async def test_two_children_of_one_key_are_refused(store: SqliteStore) -> None:
     async def turn(ctx: ThreadContext) -> int:
-        task = ChildTask(workflow=in_turn(turn), prompt="p", name="c", key="k")
+        task = ChildTask(workflow=in_turn(turn), input="p", name="c", key="k")
         return len(await run_children(ctx, [task, task]))
 
     failed = await Engine(store).start(in_turn(turn), "p")
@@ -579,7 +579,7 @@ async def test_a_role_may_go_on_without_a_child_that_failed(store: SqliteStore) 
     async def turn(ctx: ThreadContext) -> int:
         try:
             return (
-                await run_child(ctx, ChildTask(workflow=in_turn(fail), prompt="p", name="c"))
+                await run_child(ctx, ChildTask(workflow=in_turn(fail), input="p", name="c"))
             ).read(int)
         except ChildFailed:
             return -1
@@ -594,7 +594,7 @@ async def test_without_an_engine_it_says_what_is_missing() -> None:
         thread_id=ThreadId("T"), start=StartStep(prompt="p", workspace=Path(), timestamp_ms=0)
     )
     with pytest.raises(WorkflowError, match="'c' needs an engine"):
-        await run_child(ctx, ChildTask(workflow=chain(says(1)), prompt="p", name="c"))
+        await run_child(ctx, ChildTask(workflow=chain(says(1)), input="p", name="c"))
     parent = chain(workflow_adapter("c", chain(says(1))))
     assert (await run_workflow(parent, "p")).value == 1
     assert child_prompt("", ctx) == "The task that this is a part of:\n\np"

@@ -220,7 +220,7 @@ async def test_a_role_that_wants_to_end_the_process_has_failed(store: SqliteStor
         sys.exit(0)
 
     async def both(ctx: ThreadContext) -> int:
-        tasks = [ChildTask(workflow=in_turn(leave), prompt="p", name=name) for name in "ab"]
+        tasks = [ChildTask(workflow=in_turn(leave), input="p", name=name) for name in "ab"]
         return len(await run_children(ctx, tasks))
 
     for role, error in ((leave, RoleValueError), (both, ChildFailed)):

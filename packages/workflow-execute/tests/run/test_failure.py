@@ -51,7 +51,7 @@ async def in_a_task(ctx: ThreadContext) -> int:
 
 
 async def in_a_child(ctx: ThreadContext) -> object:
-    return (await run_child(ctx, ChildTask(name="c", workflow=in_turn(plain), prompt="p"))).value
+    return (await run_child(ctx, ChildTask(name="c", workflow=in_turn(plain), input="p"))).value
 
 
 async def wrong_value(ctx: ThreadContext) -> Any:

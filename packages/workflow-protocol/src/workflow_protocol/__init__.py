@@ -59,6 +59,7 @@ from workflow_protocol._thread import (
     StartStep,
     ThreadContext,
     ThreadId,
+    latest_value,
 )
 from workflow_protocol._transition import (
     END,
@@ -145,6 +146,7 @@ __all__ = [
     "error_type",
     "is_made_anew",
     "is_same_value",
+    "latest_value",
     "next_role",
     "next_transition",
     "otherwise",

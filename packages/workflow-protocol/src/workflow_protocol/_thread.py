@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NewType, TypeVar, cast
 
 import msgspec
+from typing_extensions import TypeForm
 
 from workflow_protocol._journal import DirectJournal, Journal
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._scope import ScopedJournal
+from workflow_protocol._short import short, short_path
 from workflow_protocol._usage import Usage
+from workflow_protocol.schemas._schema import schema_of
 
 T = TypeVar("T")
 
@@ -26,11 +30,15 @@ class StartStep(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of a thread."""
 
     prompt: str
+    """The task as roles read it. Where the workflow has an input type, the input as JSON."""
     workspace: Path
     """The folder that the roles work in; tools are confined to it."""
     timestamp_ms: int
     parent_state: Hash | None = None
     """The state of the parent thread from which this child thread was started."""
+
+    def __repr__(self) -> str:
+        return f"StartStep(prompt={short(self.prompt)}, workspace={str(self.workspace)!r})"
 
 
 class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +58,9 @@ class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     """The threads that the turn started, in this order, also those of an abandoned attempt."""
     usage: Usage = Usage()
     """What the turn's own model calls took; those of child threads are in their steps."""
+
+    def __repr__(self) -> str:
+        return f"RoleStep(role={self.role!r}, meta={short(self.meta)})"
 
     @property
     def child_thread(self) -> ThreadId | None:
@@ -76,7 +87,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"summary is of type {type(summary).__name__}; use a string")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ThreadContext:
     """Everything that an adapter's `RoleFn` may know. It is shared: treat it as read-only."""
 
@@ -91,6 +102,23 @@ class ThreadContext:
     journal: Journal = field(default_factory=DirectJournal, compare=False, repr=False)
     host: object = field(default=None, compare=False, repr=False)
     """What runs the thread, for functions of the engine's package such as `run_child`."""
+
+    def __repr__(self) -> str:
+        spoken = short_path(tuple(step.role for step in self.steps))
+        return (
+            f"ThreadContext({self.thread_id}, prompt={short(self.start.prompt)}, "
+            f"{len(self.steps)} steps: {spoken})"
+        )
+
+    def input(self, schema: TypeForm[T]) -> T:
+        """Return what the thread was begun with, as a value of the workflow's `input` type.
+
+        Raises:
+            SchemaMismatch: it is of another type.
+        """
+        if schema is str:
+            return cast("T", self.start.prompt)
+        return schema_of(schema).restore(self.start.prompt.encode())
 
     def scoped(self, name: str) -> ThreadContext:
         """Return the context for a part of the turn, whose journal keys begin with `<name>/`."""
@@ -113,16 +141,25 @@ class ThreadContext:
             TypeError: the step was made by another definition of that name, whose values are
                 not of this one's schema. Only plain classes are checked, not `list[X]` or unions.
         """
-        step = self.last(role)
-        if step is None:
-            return None
-        if not _could_be(step.meta, role.schema):
-            raise TypeError(
-                f"the latest step of {role.name!r} holds a value of type "
-                f"{type(step.meta).__name__}, not a {role.schema}; "
-                "pass the definition that the workflow uses"
-            )
-        return cast("T", step.meta)
+        return latest_value(self.steps, role)
+
+
+def latest_value(steps: Sequence[RoleStep], role: RoleDefinition[T]) -> T | None:
+    """Return the latest value of a role in some steps. See `ThreadContext.meta`.
+
+    Raises:
+        TypeError: the step was made by another definition of that name.
+    """
+    step = next((each for each in reversed(steps) if each.role == role.name), None)
+    if step is None:
+        return None
+    if not _could_be(step.meta, role.schema):
+        raise TypeError(
+            f"the latest step of {role.name!r} holds a value of type "
+            f"{type(step.meta).__name__}, not a {role.schema}; "
+            "pass the definition that the workflow uses"
+        )
+    return cast("T", step.meta)
 
 
 def _could_be(value: object, schema: object) -> bool:

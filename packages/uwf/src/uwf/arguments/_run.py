@@ -23,7 +23,11 @@ def add_run_command(add: CommandGroup) -> None:
     sub.add_argument(
         "workflow", help="a registered name, or the path of an entry script or a bundle"
     )
-    sub.add_argument("prompt", help="the task. `-` reads it from standard input")
+    sub.add_argument(
+        "prompt",
+        help="the task, or JSON where the workflow has an input type (`@FILE` reads that from a file). "
+        "`-` reads it from standard input",
+    )
     sub.add_argument(
         "--workspace", type=Path, metavar="DIR", help="the folder to work in (default: this folder)"
     )

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import cast
 
+import anyio.to_thread
+
 from uwf._errors import Failed, UsageError
 from uwf._overrides import Overrides, read_overrides
 from uwf.commands._hints import resume_command
@@ -27,6 +29,7 @@ from workflow_execute import (
     check_tags,
     compare,
     find_thread,
+    read_input,
     read_thread,
     workflow_of_child,
 )
@@ -84,11 +87,12 @@ def run(
             bundle, name = await read_registered(store, workflow), workflow
         with noting_models() as noted:
             imported = import_workflow(bundle)
+        given = read_input(imported, await anyio.to_thread.run_sync(input_words, imported, task))
         for each in [*overrides.check_models(noted), *noted]:
             check_model(each)
         return await engine.start(
             imported,
-            task,
+            given,
             workspace=folder,
             name=name,
             bundle=await store_bundle(store, bundle),
@@ -188,6 +192,21 @@ def _check_tags(tags: list[str]) -> None:
         check_tags(tags)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def input_words(workflow: AnyWorkflow, task: str) -> str:
+    """The task, or where the workflow takes JSON, what the file of `@path` holds.
+
+    Raises:
+        UsageError: the file can't be read as text.
+    """
+    if workflow.definition.input is str or not task.startswith("@"):
+        return task
+    path = Path(task[1:])
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeError as error:
+        raise UsageError(f"{path} is not valid UTF-8") from error
 
 
 def check_workspace(workspace: Path | None) -> None:

@@ -34,7 +34,7 @@ class WorkflowAdapter:
 
     name: str
     source: AnyWorkflow | Callable[[], AnyWorkflow]
-    prompt: Callable[[str, ThreadContext], str]
+    input: Callable[[str, ThreadContext], object]
     convert: Callable[[ChildResult], object] | None
 
     @property
@@ -46,9 +46,7 @@ class WorkflowAdapter:
         """See `AdapterFn`."""
 
         async def role(ctx: ThreadContext) -> T:
-            task = ChildTask(
-                workflow=self.workflow, prompt=self.prompt(prompt, ctx), name=self.name
-            )
+            task = ChildTask(workflow=self.workflow, input=self.input(prompt, ctx), name=self.name)
             done = await run_child(ctx, task)
             if self.convert is not None:
                 return cast("T", self.convert(done))  # the engine validates what it gives
@@ -70,7 +68,7 @@ def workflow_adapter(
     name: str,
     workflow: AnyWorkflow | Callable[[], AnyWorkflow],
     *,
-    prompt: Callable[[str, ThreadContext], str] = child_prompt,
+    input: Callable[[str, ThreadContext], object] = child_prompt,
     convert: Callable[[ChildResult], object] | None = None,
 ) -> WorkflowAdapter:
     """Give an adapter that runs a workflow as a child thread and takes its last value.
@@ -81,12 +79,13 @@ def workflow_adapter(
     Args:
         name: what the workflow is called where people see it.
         workflow: what to run; a function of nothing where it isn't made yet, as in a recursion.
-        prompt: makes the child's task from the role's prompt and the thread. It must be the same
+        input: makes the child's input from the role's prompt and the thread: text, or a value of
+            the `input` type of its workflow. It must be the same
             each time the turn is carried out.
         convert: makes the role's value from what the child came to. Without it the child's last
             value has to fit the role's schema, and its return code has to be 0.
     """
-    return WorkflowAdapter(name=name, source=workflow, prompt=prompt, convert=convert)
+    return WorkflowAdapter(name=name, source=workflow, input=input, convert=convert)
 
 
 async def workflow_of_child(

@@ -22,6 +22,7 @@ from workflow_execute._errors import (
     LimitReached,
 )
 from workflow_execute._ids import new_thread_id
+from workflow_execute._input import input_text
 from workflow_execute._records import Cause
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
@@ -57,7 +58,8 @@ class ChildTask:
     """A thread to start from inside a turn."""
 
     workflow: AnyWorkflow
-    prompt: str
+    input: object
+    """The task: text, or a value of the workflow's `input` type."""
     name: str
     """What the workflow is called where people see it."""
     key: str = ""
@@ -115,17 +117,19 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
         ChildCancelled: somebody cancelled the child.
         ChildSuspended: the child waits for an answer, a limit or a person.
         LimitReached: there are too many levels of child threads.
-        JournalMismatch: the child was started with another prompt.
+        InputError: the child's workflow takes another input.
+        JournalMismatch: the child was started with another input.
         WorkflowError: no engine runs this thread.
     """
     journal, key = ctx.journal, task.key or "0"
+    text = input_text(task.workflow, task.input)
     thread_id = ThreadId(
         await journal.run(
             f"{CHILD_THREAD}/{key}",
             _new_id,
             type=str,
             effect=Effect.REPEATABLE,  # on disk before the child begins
-            digest=hashlib.sha256(f"{task.name}\0{task.prompt}".encode()).hexdigest(),
+            digest=hashlib.sha256(f"{task.name}\0{text}".encode()).hexdigest(),
         )
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -14,6 +15,7 @@ from workflow_execute._errors import (
     ThreadNotFound,
 )
 from workflow_execute._ids import now_ms
+from workflow_execute._input import input_text
 from workflow_execute._result import ThreadResult
 from workflow_execute.children._child import ChildRecord, ChildTask
 from workflow_execute.owners._cancellation import cancelled_by_anyio
@@ -60,7 +62,7 @@ class ChildRunner:
         self, task: ChildTask, thread_id: ThreadId, stored: StoredThread | None
     ) -> Run:
         """Begin the child, or resume it."""
-        new = self._new_context(thread_id, task.prompt)
+        new = self._new_context(thread_id, input_text(task.workflow, task.input))
         if stored is None:
             run = self.run.child(task.workflow, new)
             await run.begin(task.name)
@@ -96,7 +98,7 @@ class ChildRunner:
         return await read_thread(store, thread_id)
 
 
-def _record_of_result(task: ChildTask, result: ThreadResult) -> ChildRecord:
+def _record_of_result(task: ChildTask, result: ThreadResult[Any]) -> ChildRecord:
     """What a run of a child came to.
 
     Raises:
@@ -122,7 +124,7 @@ def _record_of_result(task: ChildTask, result: ThreadResult) -> ChildRecord:
             ) from result.error
 
 
-def _completed(result: ThreadResult) -> ChildRecord:
+def _completed(result: ThreadResult[Any]) -> ChildRecord:
     done = ChildRecord(
         thread_id=result.thread_id, return_code=result.return_code, summary=result.summary
     )

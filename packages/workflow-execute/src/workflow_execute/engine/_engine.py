@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from anyio import to_thread
 
@@ -12,10 +13,11 @@ from workflow_cas import MemoryStore, Store
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import ThreadBusy
 from workflow_execute._ids import new_thread_id, now_ms
+from workflow_execute._input import input_text
 from workflow_execute._records import ShownState
 from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import SupervisorFn
-from workflow_execute._workflow import AnyWorkflow
+from workflow_execute._workflow import AnyWorkflow, Workflow
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._answer import answer_question, one_at_a_time, read_questions
 from workflow_execute.engine._resume import resume_thread
@@ -35,6 +37,9 @@ from workflow_execute.threads._replay import Replay, ReplayedRequest, replay_thr
 from workflow_execute.threads._summaries import find_summaries, labels_for
 from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_protocol import Answer, Hash, Question, StartStep, ThreadContext, ThreadId
+
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 STOP_TIMEOUT_S = 30.0
 
@@ -86,15 +91,15 @@ class Engine:
     @cancelled_by_anyio
     async def start(
         self,
-        workflow: AnyWorkflow,
-        prompt: str,
+        workflow: Workflow[In, Out],
+        input: In,
         *,
         workspace: Path | None = None,
         name: str = "workflow",
         bundle: Hash | None = None,
         budget: Budget | None = None,
         tags: Iterable[str] = (),
-    ) -> ThreadResult:
+    ) -> ThreadResult[Out]:
         """Begin a thread and run it until it completes, fails, is suspended or cancelled.
 
         A role's exception ends the run as `failed` and is in the result; cancellation is recorded
@@ -102,7 +107,8 @@ class Engine:
 
         Args:
             workflow: what to run.
-            prompt: the task.
+            input: the task: text, or a value of the workflow's `input` type, of which roles read
+                the JSON.
             workspace: the folder to work in; the current one if not given.
             name: what to call the workflow where people see it.
             bundle: the stored bundle that `workflow` came from.
@@ -110,6 +116,7 @@ class Engine:
             tags: what to find it by; child threads get none of them.
 
         Raises:
+            InputError: the input is of another type; nothing has begun then.
             NotADirectoryError: the workspace is not a folder.
             ValueError: a tag has other than letters, digits and `. _ : / = @ + -`, or is longer
                 than 64 characters.
@@ -120,7 +127,7 @@ class Engine:
         ctx = ThreadContext(
             thread_id=thread_id,
             start=StartStep(
-                prompt=prompt,
+                prompt=input_text(workflow, input),
                 workspace=await resolve_workspace(workspace),
                 timestamp_ms=now_ms(),
             ),
@@ -140,14 +147,14 @@ class Engine:
     @cancelled_by_anyio
     async def resume(
         self,
-        workflow: AnyWorkflow,
+        workflow: Workflow[Any, Out],
         thread_id: ThreadId,
         *,
         fresh: bool = False,
         bundle: Hash | None = None,
         workspace: Path | None = None,
         budget: Budget | None = None,
-    ) -> ThreadResult:
+    ) -> ThreadResult[Out]:
         """Go on with a thread where its last run ended, in the middle of a turn if need be.
 
         Recorded model replies and tool results are used again, not made again. A child thread that
@@ -363,15 +370,15 @@ class Engine:
 
 
 async def run_workflow(
-    workflow: AnyWorkflow,
-    prompt: str,
+    workflow: Workflow[In, Out],
+    input: In,
     *,
     workspace: Path | None = None,
     observer: Observer | Sequence[Observer] | None = None,
-) -> ThreadResult:
+) -> ThreadResult[Out]:
     """Run a workflow once on a store in memory, of which nothing remains."""
     engine = Engine(MemoryStore(), observer=observer)
-    return await engine.start(workflow, prompt, workspace=workspace)
+    return await engine.start(workflow, input, workspace=workspace)
 
 
 def _observers(given: Observer | Sequence[Observer] | None) -> tuple[Observer, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from workflow_cas import Store
 from workflow_execute._budget import Budget
@@ -12,7 +13,7 @@ from workflow_execute._errors import ThreadNotResumable
 from workflow_execute._ids import now_ms
 from workflow_execute._records import TurnRecord
 from workflow_execute._result import ThreadResult
-from workflow_execute._workflow import AnyWorkflow
+from workflow_execute._workflow import AnyWorkflow, Workflow
 from workflow_execute.children._adapter import workflow_below
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._workspace import resolve_workspace
@@ -28,17 +29,19 @@ from workflow_execute.threads._summary import thread_ref
 from workflow_execute.threads._tree import cancel_children, read_lineage, read_tree
 from workflow_protocol import Hash, ThreadId
 
+Out = TypeVar("Out")
+
 
 async def resume_thread(
     services: RunServices,
-    workflow: AnyWorkflow,
+    workflow: Workflow[Any, Out],
     thread_id: ThreadId,
     *,
     fresh: bool,
     bundle: Hash | None,
     workspace: Path | None,
     budget: Budget,
-) -> ThreadResult:
+) -> ThreadResult[Out]:
     """Own a thread and those above it, and run it to its end. See `Engine.resume`."""
     store = services.store
     ancestors = await read_lineage(store, await read_thread(store, thread_id))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from workflow_execute._budget import Limits
@@ -63,7 +65,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
             waits_for=self.waits_for,
         )
 
-    def result(self, ctx: ThreadContext) -> ThreadResult:
+    def result(self, ctx: ThreadContext, result_role: str) -> ThreadResult[Any]:
         """What the caller gets of it."""
         return ThreadResult(
             thread_id=ctx.thread_id,
@@ -77,6 +79,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
             cause=self.cause,
             limit=self.limit,
             waits_for=self.waits_for,
+            result_role=result_role,
         )
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -120,7 +121,7 @@ class Run:
                 return outcome
             await self._commit_step(outcome)
 
-    async def run_to_end(self) -> ThreadResult:
+    async def run_to_end(self) -> ThreadResult[Any]:
         """Run until the thread ends in one of its states, and record which."""
         with self._saying_what_it_does():
             return await self._run_to_end()
@@ -175,7 +176,8 @@ class Run:
             await self._restore(before)
             raise ending.error
         await self._record(ending)
-        return ending.result(self._ctx)
+        result = self._workflow.definition.result
+        return ending.result(self._ctx, result.name if result is not None else "")
 
     async def begin(self, name: str, tags: Sequence[str] = ()) -> None:
         """Commit the start of a new thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workflow_execute._errors import ThreadNotResumable
+from workflow_execute._input import restored_input
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import StoredStep, StoredThread
 from workflow_protocol import (
@@ -19,9 +20,10 @@ def context_of(stored: StoredThread, workflow: AnyWorkflow) -> ThreadContext:
     """Build the context of a stored thread, its values typed by the workflow's roles.
 
     Raises:
-        ThreadNotResumable: the workflow has not the roles, or other schemas.
+        ThreadNotResumable: the workflow has not the roles, or other schemas or another input.
     """
     try:
+        restored_input(workflow, stored.prompt)
         steps = tuple(typed_step(step, workflow) for step in stored.steps)
     except KeyError as error:
         raise ThreadNotResumable(
