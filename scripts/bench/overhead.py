@@ -359,8 +359,9 @@ async def threads(base: str, *, one_pool: bool) -> None:
         await together(f"memory, {count}", count, lambda: in_memory(url))
         with tempfile.TemporaryDirectory() as folder:
             async with open_store(Path(folder) / "store.db") as store:
-                durable = functools.partial(Engine(store).start, prompt="Go.")
-                await together(f"SQLite, {count}", count, functools.partial(durable, workflow(url)))
+                engine = Engine(store)
+                durable = functools.partial(engine.start, workflow(url), "Go.")
+                await together(f"SQLite, {count}", count, durable)
 
 
 async def together(name: str, count: int, run: Callable[[], Coroutine[Any, Any, object]]) -> None:

@@ -54,7 +54,6 @@ from workflow_protocol import (
     ThreadStarted,
     ToolFinished,
     ToolStarted,
-    Transition,
     Usage,
     WorkflowDefinition,
 )
@@ -178,11 +177,10 @@ class Bench:
 
         self.workflow = create_workflow(
             WorkflowDefinition(
-                description="",
                 table=self._in_turn(roles),
             ),
             AdapterBinding(
-                adapter=self._react(own),
+                self._react(own),
                 overrides={
                     "divides": self._dividing,
                     "writes": agent_to_adapter(agent, extract),
@@ -191,28 +189,27 @@ class Bench:
         )
 
     def _role(self, name: str) -> RoleDefinition[int]:
-        return RoleDefinition(name=name, description="", system_prompt=name, schema=int)
+        return RoleDefinition(name=name, system_prompt=name, schema=int)
 
     def _in_turn(
         self, roles: Sequence[RoleDefinition[Any]]
-    ) -> dict[RoleDefinition[Any] | str, Sequence[Transition]]:
+    ) -> dict[RoleDefinition[Any] | str, RoleDefinition[Any] | str]:
         places: list[RoleDefinition[Any] | str] = [START, *roles, END]
-        return {at: [Transition(to)] for at, to in pairwise(places)}
+        return dict(pairwise(places))
 
     def _one_role(self, script: Sequence[Sequence[str]], name: str) -> Workflow:
         role = self._role(name)
         return create_workflow(
             WorkflowDefinition(
-                description="",
                 table=self._in_turn([role]),
             ),
-            AdapterBinding(adapter=self._react(script)),
+            AdapterBinding(self._react(script)),
         )
 
     def _dividing(self, prompt: str, schema: Any) -> Any:
         async def role(ctx: ThreadContext) -> Any:
             tasks = [
-                ChildTask(name=f"child{at}", workflow=workflow, prompt="go", key=str(at))
+                ChildTask(name=f"child{at}", workflow=workflow, input="go", key=str(at))
                 for at, workflow in enumerate(self.children)
             ]
             return len(await run_children(ctx, tasks))

@@ -25,7 +25,6 @@ from workflow_execute import create_workflow
 from workflow_protocol import (
     END, START, AdapterBinding, RoleDefinition, WorkflowDefinition,
 )
-from workflow_register import configured_llm
 
 from words import PROMPT
 
@@ -35,7 +34,7 @@ run = create_workflow(
         description="greet",
         table={START: role, role: END},
     ),
-    AdapterBinding(create_llm_adapter(configured_llm())),
+    AdapterBinding(create_llm_adapter("default")),
 )
 """
 
@@ -71,7 +70,6 @@ from workflow_execute import create_workflow
 from workflow_protocol import (
     END, START, AdapterBinding, RoleDefinition, WorkflowDefinition,
 )
-from workflow_register import configured_llm
 
 role = RoleDefinition(name="agent", system_prompt="PROMPT", schema=str)
 last = RoleDefinition(name="last", system_prompt="Sum up.", schema=str)
@@ -82,7 +80,7 @@ run = create_workflow(
     ),
     AdapterBinding(create_react_adapter(
         ReactAdapterConfig(
-            llm=configured_llm(), toolset=workspace_tools(sandbox="off"), dialect="native"
+            llm="default", toolset=workspace_tools(sandbox="off"), dialect="native"
         )
     )),
 )

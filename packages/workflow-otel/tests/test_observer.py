@@ -531,7 +531,7 @@ async def test_without_an_sdk_nothing_is_made_and_no_trace_is_kept() -> None:
 async def test_what_the_supervisor_asks_is_below_the_run_between_the_roles() -> None:
     traced = Traced()
     watcher = scripted(call("resolve", decision="continue", reason="fine"))
-    first = RoleDefinition(name="first", description="", system_prompt="", schema=int)
+    first = RoleDefinition(name="first", system_prompt="", schema=int)
 
     async def one(ctx: ThreadContext) -> int:
         return 1

@@ -88,7 +88,7 @@ async def test_without_its_key_a_model_is_refused_before_there_is_a_thread(
     assert done.code == 1
     assert "the environment variable NO_SUCH_KEY is not set" in done.err
     assert "there is no thread yet" in (await uwf("thread", "list")).err
-    unused = uwf.write("unused.py", ENTRY.replace("configured_llm()", "configured_llm('p/other')"))
+    unused = uwf.write("unused.py", ENTRY.replace('"default"', '"p/other"'))
     assert "NO_SUCH_KEY is not set" in (await uwf("run", unused, "x")).err
 
 

@@ -169,7 +169,7 @@ async def test_an_input_that_does_not_fit_is_one_clear_error_before_anything_beg
     uwf: Cli,
 ) -> None:
     entry = uwf.write("typed.py", TYPED)
-    uwf.write("odd.json", b"\xff")
+    (uwf.folder / "odd.json").write_bytes(b"\xff")
 
     wrong = {
         '{"id": "x"}': "uwf: the input does not fit Ticket: $.id: ",

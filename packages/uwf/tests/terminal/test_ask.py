@@ -38,7 +38,7 @@ run = create_workflow(
     run.definition,
     AdapterBinding(create_react_adapter(
         ReactAdapterConfig(
-            llm=configured_llm(), toolset=workspace_tools(sandbox="off"), dialect="native",
+            llm="default", toolset=workspace_tools(sandbox="off"), dialect="native",
             guards=[ask_first],
         )
     )),

@@ -18,7 +18,7 @@ from workflow_reactor import (
     ResultSchema,
     ask_model,
     asks_strictly,
-    create_llm_fn,
+    model_of,
     open_llm,
     response_format,
     system,
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _MAX_ROUNDS = 2  # the answer, and one repair
 
 
-def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
+def create_llm_adapter(model: str | LlmProvider | LlmFn | LlmSource) -> AdapterFn:
     """Give an adapter whose roles are one structured chat without tools.
 
     The schema goes into the prompt and, where the endpoint's profile has it, into
@@ -39,10 +39,14 @@ def create_llm_adapter(model: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
     one JSON value are taken off. A reply that does not fit, or that broke off (at the output limit,
     by a content filter, a refusal, an error of the provider), is told what is wrong, once.
 
+    Args:
+        model: a scene of `workflow.yaml` or `"provider/model"`, looked up when a role runs; or the
+            model itself.
+
     The role raises `MaxRoundsExceeded` when the second reply doesn't fit either, and
     `ProviderError` when the model can't be asked.
     """
-    source = create_llm_fn(model) if isinstance(model, LlmProvider) else model
+    source = model_of(model)
 
     def adapter(prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
         result = ResultSchema(schema)

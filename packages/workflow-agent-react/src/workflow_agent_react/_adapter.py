@@ -30,7 +30,7 @@ from workflow_reactor import (
     ToolCall,
     ToolDefinition,
     ToolHandler,
-    create_llm_fn,
+    model_of,
     open_llm,
     system,
     user,
@@ -56,7 +56,9 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     provider: LlmProvider | None = None
-    llm: LlmFn | LlmSource | None = None
+    llm: str | LlmFn | LlmSource | None = None
+    """A scene of `workflow.yaml` or `"provider/model"`, looked up when a role runs; or the model
+    itself."""
     tools: Sequence[ToolDefinition] = ()
     tool_handler: ToolHandler | None = None
     toolset: Toolset | ToolSource | Sequence[Toolset | ToolSource] | None = None
@@ -160,7 +162,7 @@ class _PreparedLoop:
 
     def __init__(self, config: ReactAdapterConfig) -> None:
         self._config = config
-        self._source = config.llm if config.llm is not None else _provider_source(config.provider)
+        self._source = _source_of(config)
         self._guard = all_of(*config.guards) if config.guards else None
 
     @cached_property
@@ -220,6 +222,7 @@ def _may_exceed(tool: ToolDefinition, chars: int) -> bool:
     return tool.max_result_chars is None or tool.max_result_chars > chars
 
 
-def _provider_source(provider: LlmProvider | None) -> LlmSource:
-    assert provider is not None  # ReactAdapterConfig made sure
-    return create_llm_fn(provider)
+def _source_of(config: ReactAdapterConfig) -> LlmFn | LlmSource:
+    model = config.provider if config.llm is None else config.llm
+    assert model is not None  # ReactAdapterConfig made sure
+    return model_of(model)

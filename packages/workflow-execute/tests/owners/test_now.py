@@ -63,7 +63,7 @@ async def test_another_process_sees_what_a_thread_and_its_child_do(tmp_path: Pat
         await ctx.journal.note(ToolStarted(key="tool/2/1", name="b", arguments="{}", round=2))
         await ctx.journal.note(ToolFinished(key="tool/2/0", name="a", ok=True, round=2))
         look(ctx.thread_id)
-        await run_child(ctx, ChildTask(name="child", workflow=child, prompt="dig"))
+        await run_child(ctx, ChildTask(name="child", workflow=child, input="dig"))
         return 1
 
     async with open_store(tmp_path / "store.sqlite3") as store:

@@ -75,7 +75,7 @@ async def asks(ctx: ThreadContext) -> int:
 def below(child: Workflow) -> Callable[[ThreadContext], Awaitable[int]]:
     async def turn(ctx: ThreadContext) -> int:
         await model_call(ctx)
-        task = ChildTask(workflow=child, prompt="below", name="child")
+        task = ChildTask(workflow=child, input="below", name="child")
         return (await run_child(ctx, task)).read(int)
 
     return turn

@@ -282,7 +282,7 @@ async def test_a_child_stands_where_it_was_started_with_what_it_came_to() -> Non
             return 1
 
         await ctx.journal.run("before", give, type=int)
-        task = ChildTask(workflow=in_turn(below), prompt="part", name="below")
+        task = ChildTask(workflow=in_turn(below), input="part", name="below")
         result = await run_child(ctx, task)
         await ctx.journal.run("after", give, type=int)
         return result.read(int)

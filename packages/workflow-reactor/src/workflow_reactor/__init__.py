@@ -3,6 +3,7 @@
 from workflow_reactor._errors import (
     ContentRefused,
     MaxRoundsExceeded,
+    ModelNameError,
     NoProgress,
     ProviderConfigError,
     ProviderError,
@@ -30,6 +31,7 @@ from workflow_reactor._messages import (
     tool_result,
     user,
 )
+from workflow_reactor._named import NamedLlm, model_of, named_llm, note_model, noting_models
 from workflow_reactor._provider import (
     DialectName,
     ForcedToolChoice,
@@ -104,6 +106,8 @@ __all__ = [
     "LlmSource",
     "MaxRoundsExceeded",
     "Message",
+    "ModelNameError",
+    "NamedLlm",
     "NoProgress",
     "NotAReply",
     "NotOneValue",
@@ -140,6 +144,10 @@ __all__ = [
     "list_models",
     "make_call",
     "map_schemas",
+    "model_of",
+    "named_llm",
+    "note_model",
+    "noting_models",
     "open_llm",
     "profile_for",
     "read_reply",

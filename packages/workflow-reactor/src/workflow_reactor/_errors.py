@@ -7,6 +7,7 @@ WorkflowError
     │   └── ProviderRefused        fix the request, the key or the account: it will fail again
     │       └── ContentRefused         shorten or change the conversation: too long, or not allowed
     ├── ProviderConfigError    fix the provider's settings
+    ├── ModelNameError         install what finds models by name; or the name is empty
     ├── ToolNameError          rename the tool; `name`
     ├── ToolSchemaError        fix the tool's parameters; `name`
     ├── MaxRoundsExceeded      the model did not finish in its rounds; `messages`, `rounds`
@@ -27,6 +28,10 @@ class ReactorError(WorkflowError):
 
 class ProviderConfigError(ReactorError):
     """The settings of a provider can't work."""
+
+
+class ModelNameError(ReactorError):
+    """A model is named, and nothing installed knows names."""
 
 
 class ToolNameError(ReactorError, ValueError):

@@ -86,7 +86,6 @@ from workflow_register.models._configured import (
     OpenProvider,
     configured_llm,
     effective_config,
-    noting_models,
     open_provider,
     provider_kinds,
 )
@@ -161,7 +160,6 @@ __all__ = [
     "make_provider",
     "mermaid_graph",
     "module_changes",
-    "noting_models",
     "open_provider",
     "overriding_models",
     "profile_for",

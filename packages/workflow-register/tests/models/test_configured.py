@@ -7,16 +7,16 @@ from typing import Any, cast
 import pytest
 
 from workflow_protocol import Event
-from workflow_reactor import LlmSource, open_llm, user
+from workflow_reactor import LlmSource, named_llm, noting_models, open_llm, user
 from workflow_reactor.testing import LoopbackServer, loopback_server, say
 from workflow_register import (
     Config,
     ConfigError,
+    ConfiguredLlm,
     Limits,
     config_path,
     configured_llm,
     effective_config,
-    noting_models,
     open_provider,
     provider_kinds,
     update_config,
@@ -249,14 +249,24 @@ except ConfigError as error:
     )
 
 
+async def test_a_name_is_that_of_a_scene_or_a_model_of_the_configuration(home: Path) -> None:
+    model = named_llm("review")  # before anything is configured
+    with pytest.raises(ConfigError, match="run `uwf setup`"):
+        async with model.session():
+            pass
+    found = model.find()
+
+    assert isinstance(found, ConfiguredLlm)
+    assert found.scene == "review"
+
+
 def test_a_model_is_checked_without_being_opened(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with noting_models() as models:
-        configured_llm()
-        configured_llm("cheap")
+    with noting_models() as noted:
+        models = [configured_llm(), configured_llm("cheap")]
     configured_llm("not noted")
-    assert [each.scene for each in models] == ["default", "cheap"]
+    assert noted == models
     with pytest.raises(ConfigError, match="run `uwf setup`"):
         models[0].check()
     provider = {"base_url": "http://127.0.0.1:9/v1", "api_key": "${LOOPBACK_KEY}"}

@@ -7,12 +7,14 @@ from typing import TypeVar
 from typing_extensions import TypeForm
 
 from workflow_protocol import AdapterFn, AgentFn, Replied, RoleFn, ThreadContext
-from workflow_reactor import LlmFn, LlmProvider, LlmSource, create_extract, create_llm_fn
+from workflow_reactor import LlmFn, LlmProvider, LlmSource, create_extract, model_of
 
 T = TypeVar("T")
 
 
-def agent_to_adapter(agent: AgentFn, extract_llm: LlmProvider | LlmFn | LlmSource) -> AdapterFn:
+def agent_to_adapter(
+    agent: AgentFn, extract_llm: str | LlmProvider | LlmFn | LlmSource
+) -> AdapterFn:
     """Give an adapter that lets the agent work and then extracts the role's value from its words.
 
     That costs at least one model call more than an adapter that gives the value itself. The
@@ -20,8 +22,7 @@ def agent_to_adapter(agent: AgentFn, extract_llm: LlmProvider | LlmFn | LlmSourc
     An agent's effects are its own to record: it gets a context whose journal keys begin with
     `agent/`.
     """
-    is_provider = isinstance(extract_llm, LlmProvider)
-    extract = create_extract(create_llm_fn(extract_llm) if is_provider else extract_llm)
+    extract = create_extract(model_of(extract_llm))
 
     def adapter(prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
         async def role(ctx: ThreadContext) -> T:

@@ -25,7 +25,7 @@ def add_run_command(add: CommandGroup) -> None:
     )
     sub.add_argument(
         "prompt",
-        help="the task, or JSON where the workflow has an input type (`@FILE` reads that from a file). "
+        help="the task, or JSON where the workflow has an input type (`@FILE`: from a file). "
         "`-` reads it from standard input",
     )
     sub.add_argument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
@@ -34,6 +35,7 @@ from workflow_execute import (
     workflow_of_child,
 )
 from workflow_protocol import Hash, WorkflowError
+from workflow_reactor import LlmSource, NamedLlm, noting_models
 from workflow_register import (
     Bundle,
     ConfiguredLlm,
@@ -44,7 +46,6 @@ from workflow_register import (
     environment_of,
     load_workflow,
     lookup,
-    noting_models,
     read_registered,
     read_stored_bundle,
 )
@@ -88,7 +89,8 @@ def run(
         with noting_models() as noted:
             imported = import_workflow(bundle)
         given = read_input(imported, await anyio.to_thread.run_sync(input_words, imported, task))
-        for each in [*overrides.check_models(noted), *noted]:
+        models = _configured(noted)
+        for each in [*overrides.check_models(models), *models]:
             check_model(each)
         return await engine.start(
             imported,
@@ -132,7 +134,7 @@ def resume(
                 changes = tell_changes(output, environment, "the thread began")
             else:
                 workflow = await workflow_of_child(store, import_workflow(other), found)
-        for each in overrides.check_models(noted):
+        for each in overrides.check_models(_configured(noted)):
             check_model(each)
         try:
             return await engine.resume(
@@ -163,6 +165,12 @@ def _way_on(thread: StoredThread, overrides: Overrides, again: str) -> str:
     else:
         as_before = ""
     return f"The thread is as it was.{as_before} To start its turn again: `{again} --fresh`"
+
+
+def _configured(noted: Iterable[LlmSource]) -> list[ConfiguredLlm]:
+    """The models that the configuration has to serve, of those that an entry has named."""
+    found = [each.find() if isinstance(each, NamedLlm) else each for each in noted]
+    return [each for each in found if isinstance(each, ConfiguredLlm)]
 
 
 def check_model(model: ConfiguredLlm) -> None:

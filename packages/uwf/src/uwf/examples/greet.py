@@ -16,7 +16,6 @@ from workflow_protocol import (
     RoleDefinition,
     WorkflowDefinition,
 )
-from workflow_register import configured_llm
 
 
 class Greeting(BaseModel):
@@ -38,5 +37,5 @@ run = create_workflow(
         description="Greet somebody in a language",
         table={START: greeter, greeter: END},
     ),
-    AdapterBinding(create_llm_adapter(configured_llm())),
+    AdapterBinding(create_llm_adapter("default")),
 )

@@ -30,7 +30,6 @@ from workflow_protocol import (
     WorkflowDefinition,
     when,
 )
-from workflow_register import configured_llm
 
 MAX_READINGS = 3
 
@@ -145,11 +144,11 @@ run = create_workflow(
         complete=conclude,
     ),
     AdapterBinding(
-        create_llm_adapter(configured_llm()),
+        create_llm_adapter("default"),
         overrides={
             "reader": create_react_adapter(
                 ReactAdapterConfig(
-                    llm=configured_llm(),
+                    llm="default",
                     toolset=workspace_tools().only("list_files", "read_file"),
                     guards=[facts_were_read],
                     max_rounds=16,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Protocol, cast
 import anyio.to_thread
 
 from workflow_protocol import Event
-from workflow_reactor import LlmFn, LlmProvider, LlmSource, Secret, create_llm_fn
+from workflow_reactor import LlmFn, LlmProvider, LlmSource, Secret, create_llm_fn, note_model
 from workflow_register._errors import ConfigError, ConfigFault
 from workflow_register._home import config_path, find_home
 from workflow_register._nearest import suggest
@@ -50,7 +49,7 @@ class OpenProvider(Protocol):
 def configured_llm(scene: str = DEFAULT_SCENE, *, home: Path | None = None) -> ConfiguredLlm:
     """Make a model of a scene's name. Nothing is read or opened until a session begins.
 
-    So an entry script may call it at its top level, on a machine where nothing is configured.
+    Adapters take the name itself; this is for another `home`, and for what takes an `LlmSource`.
 
     Args:
         scene: a key of `models` in `workflow.yaml`, or `provider/model` itself, which has a slash;
@@ -58,23 +57,8 @@ def configured_llm(scene: str = DEFAULT_SCENE, *, home: Path | None = None) -> C
         home: where the configuration is; `find_home()` at the time of each session if not given.
     """
     made = ConfiguredLlm(scene, home)
-    if (noted := _noted.get()) is not None:
-        noted.append(made)
+    note_model(made)
     return made
-
-
-_noted: ContextVar[list[ConfiguredLlm] | None] = ContextVar("noted models", default=None)
-
-
-@contextmanager
-def noting_models() -> Generator[list[ConfiguredLlm]]:
-    """Collect what `configured_llm` makes while the block runs, as while an entry is imported."""
-    noted: list[ConfiguredLlm] = []
-    token = _noted.set(noted)
-    try:
-        yield noted
-    finally:
-        _noted.reset(token)
 
 
 class ConfiguredLlm(LlmSource):
