@@ -10,13 +10,20 @@ import pytest
 
 from workflow_agent_react import ReactAdapterConfig, create_react_adapter
 from workflow_cas import open_store
-from workflow_execute import Engine, JournalMismatch, Workflow, create_workflow
+from workflow_execute import Engine, JournalMismatch, Workflow, create_workflow, read_thread
 from workflow_protocol import (
     END,
     START,
     AdapterBinding,
+    Event,
+    ModelFailed,
     RoleDefinition,
+    RoleStarted,
+    RoleStopped,
+    RoundStarted,
     ThreadContext,
+    ThreadEnded,
+    ThreadStarted,
     WorkflowDefinition,
 )
 from workflow_reactor import ContentRefused, LlmProvider, Secret, ToolCall, ToolDefinition
@@ -79,10 +86,16 @@ async def test_a_turn_is_not_taken_up_with_another_model(
         open_store(tmp_path / "s") as store,
     ):
         first = await Engine(store).start(workflow(server.provider()), "Go.")
-        second = await Engine(store).resume(workflow(server.provider(**change)), first.thread_id)
+        heard: list[Event] = []
+        other = workflow(server.provider(**change))
+        with pytest.raises(JournalMismatch):
+            await Engine(store, observer=heard.append).resume(other, first.thread_id)
+        assert (await read_thread(store, first.thread_id)).status.state == "failed"
 
-    assert isinstance(second.error, JournalMismatch)
     assert len(server.bodies) == 2
+    assert [type(each) for each in heard] == [
+        ThreadStarted, RoleStarted, RoundStarted, ModelFailed, RoleStopped, ThreadEnded,
+    ]  # fmt: skip
 
 
 TOO_LONG = Wire(data=http(400, b'{"error": {"message": "prompt is too long: 9 > 8"}}'))

@@ -211,6 +211,7 @@ class Run:
         """Leave the thread as it was: its records are for another model, prompt or question."""
         before = stored.status
         await self._writer.restore_status(before)
+        await self._tell_role_stopped("JournalMismatch", "")
         await self._notify(
             ThreadEnded(
                 state=before.state if before.state != "running" else "interrupted",
@@ -349,17 +350,19 @@ class Run:
         if status.state == "cancelled" and turn.children:
             await cancel_children(self._services.store, ctx.thread_id)
 
+    async def _tell_role_stopped(self, error: str, message: str) -> None:
+        """End the role at work, if one is, for the observers."""
+        if self._role:
+            elapsed_ms = self._turn.elapsed_ms
+            message = message[:_MESSAGE_CHARS]
+            await self._notify(RoleStopped(error=error, message=message, elapsed_ms=elapsed_ms))
+            self._role = ""
+
     async def _tell_end(self, ending: Ending, unwritten: BaseException | None = None) -> None:
         """Tell how the turn at work and the run ended, or that this could not be written."""
-        if self._role:
-            await self._notify(
-                RoleStopped(
-                    error=ending.stopped_by if unwritten is None else error_type(unwritten),
-                    message=ending.summary[:_MESSAGE_CHARS],
-                    elapsed_ms=self._turn.elapsed_ms,
-                )
-            )
-            self._role = ""
+        await self._tell_role_stopped(
+            ending.stopped_by if unwritten is None else error_type(unwritten), ending.summary
+        )
         ended = ThreadEnded(
             state=ending.state,
             return_code=ending.return_code,
