@@ -19,7 +19,7 @@ async def test_the_entry_script_is_short_and_works(tmp_path: Path) -> None:
     described = (await check_bundle(build_bundle(entry))).workflow
 
     assert list(described.roles) == ["reader"]
-    assert len(script.splitlines()) <= 20
+    assert len(script.splitlines()) <= 10
 
 
 def test_every_package_is_on_the_map() -> None:
