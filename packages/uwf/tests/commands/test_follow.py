@@ -115,6 +115,34 @@ async def test_a_run_that_can_not_begin_says_why(uwf: Cli) -> None:
     failed = await uwf.process("run", "--detach", "broken.py", "go")
 
     assert failed.code != 0
-    assert "before its thread began" in failed.err
+    assert "before its thread was at work" in failed.err
     assert "no such thing" in failed.err
     assert json.dumps(failed.out) == '""'
+
+
+async def test_a_suspended_thread_goes_on_in_a_process_of_its_own(uwf: Cli) -> None:
+    (uwf.folder / "go").touch()
+    with anyio.fail_after(30):
+        thread, _ = await begin(uwf, "ask")
+        assert (await uwf("thread", "join", thread)).code == 3
+        await uwf("thread", "answer", thread, "ask", "--approve")
+        (told,) = (await uwf.process("thread", "resume", "--detach", "--json", thread)).lines
+        assert told["thread"] == thread
+        assert (await uwf("thread", "join", thread)).code == 0
+
+    assert len(list(uwf.home.glob(f"logs/{thread}-*.log"))) == 2
+    await uwf("thread", "delete", thread, "--yes")
+    assert list(uwf.home.glob("logs/*")) == []
+
+
+async def test_a_detached_run_is_given_a_task_of_any_length(uwf: Cli) -> None:
+    (uwf.folder / "go").touch()
+    uwf.write("entry.py", ENTRY)
+    task = "long " * 100_000
+    with anyio.fail_after(30):
+        begun = await uwf.process("run", "--detach", "entry.py", "-", stdin=task.encode())
+        thread = begun.out.strip()
+        assert (await uwf("thread", "join", thread)).code == 0
+
+    shown = await uwf("show", thread, "--json")
+    assert shown.lines[0]["prompt"] == task

@@ -40,12 +40,7 @@ def add_run_command(add: CommandGroup) -> None:
         help="a word to find the thread by: `uwf thread list --tag TAG` (may be given several "
         "times)",
     )
-    sub.add_argument(
-        "--detach",
-        action="store_true",
-        help="print the thread's id and return; the run goes on in a process of its own",
-    )
-    _add_overrides(sub)
+    _add_run_options(sub)
 
 
 def add_resume_command(add: CommandGroup) -> None:
@@ -62,11 +57,16 @@ def add_resume_command(add: CommandGroup) -> None:
         "--fresh", action="store_true", help="start the unfinished turn again from its beginning"
     )
     add_new_place(sub)
-    _add_overrides(sub)
+    _add_run_options(sub)
 
 
-def _add_overrides(sub: argparse.ArgumentParser) -> None:
-    """Add what holds for one run instead of what workflow.yaml says."""
+def _add_run_options(sub: argparse.ArgumentParser) -> None:
+    """Add how one run is made: detached, or not as workflow.yaml says."""
+    sub.add_argument(
+        "--detach",
+        action="store_true",
+        help="print the thread's id and return; the run goes on in a process of its own",
+    )
     sub.add_argument(
         "--model",
         dest="models",

@@ -71,10 +71,8 @@ def run(
     if detach:
         from uwf.commands._detach import run_detached
 
-        options = [word for line in overrides.lines for word in shlex.split(line)]
-        options += [f"--tag={tag}" for tag in tags]
-        options += [] if workspace is None else [f"--workspace={workspace}"]
-        return run_detached(output, ["run", *options, "--", workflow, task])
+        options = [*_words_of(overrides, workspace), *(f"--tag={tag}" for tag in tags)]
+        return run_detached(output, ["run", *options, "--", workflow, "-"], given=task)
     folder = workspace or Path.cwd()  # before an entry is imported, which may change it
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
@@ -113,11 +111,18 @@ def resume(
     bundle: Path | None,
     models: list[tuple[str, str]] | None,
     limits: list[tuple[str, float | None]] | None,
+    detach: bool = False,
 ) -> int:
     """Go on with a thread, on the bundle and in the folder that it began with or in others."""
     other = open_bundle(bundle) if bundle is not None else None
     check_workspace(workspace)
     overrides = read_overrides(models, limits)
+    if detach:
+        from uwf.commands._detach import run_detached
+
+        options = [*_words_of(overrides, workspace), *(["--fresh"] if fresh else [])]
+        options += [] if bundle is None else [f"--bundle={bundle}"]
+        return run_detached(output, ["thread", "resume", *options, "--", thread])
 
     async def go(engine: Engine, store: Store) -> ThreadResult:
         found = await read_thread(store, await find_thread(store, thread))
@@ -153,6 +158,12 @@ def resume(
             ) from error
 
     return run_live(output, go, overrides=overrides, entry=bundle)
+
+
+def _words_of(overrides: Overrides, workspace: Path | None) -> list[str]:
+    """The options, as the command of a detached run is given them."""
+    words = [word for line in overrides.lines for word in shlex.split(line)]
+    return words if workspace is None else [*words, f"--workspace={workspace}"]
 
 
 def _way_on(thread: StoredThread, overrides: Overrides, again: str) -> str:

@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from uwf._errors import Failed, UsageError
 from uwf._overrides import recorded_models
+from uwf.commands._detach import remove_logs
 from uwf.commands._hints import resume_command
 from uwf.commands._run import (
     check_workspace,
@@ -153,6 +154,7 @@ def delete(output: Output, thread: str, *, assume_yes: bool) -> int:
         if not assume_yes and not await _confirm_deletion(output, engine.store, thread_id):
             raise Failed(1, "nothing was deleted")
         deleted = await engine.delete(thread_id)
+        remove_logs(deleted)
         children = len(deleted) - 1
         below = f", and its {children} child threads" if children else ""
         output.data({"thread": thread_id, "deleted": deleted}, f"{thread_id} is deleted{below}")
