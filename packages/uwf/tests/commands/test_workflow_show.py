@@ -5,8 +5,8 @@ from ..cli import Cli, example
 TABLE = """table
   START     → reader
   reader    → reviewer
-  reviewer  → END       when approved (the reviewer approves)
-            → END       when tried-enough (3 readings were made)
+  reviewer  → END       when approved (The reviewer approves.)
+            → END       when tried_enough (The reader had its tries.)
             ↺ reader    otherwise
 """
 
@@ -73,8 +73,8 @@ async def test_a_graph_is_a_tree_or_the_text_of_a_flowchart(uwf: Cli) -> None:
         "START",
         "→ reader",
         "→ reviewer",
-        "├→ END — when approved (the reviewer approves)",
-        "├→ END — when tried-enough (3 readings were made)",
+        "├→ END — when approved (The reviewer approves.)",
+        "├→ END — when tried_enough (The reader had its tries.)",
         "└↺ reader — otherwise",
     ]
     chart = await uwf("workflow", "graph", example("repo_facts"), "--mermaid")

@@ -7,15 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from workflow_agent_llm import create_llm_adapter
-from workflow_execute import create_workflow
-from workflow_protocol import (
-    END,
-    START,
-    AdapterBinding,
-    RoleDefinition,
-    WorkflowDefinition,
-)
+from uwf import (END, START, AdapterBinding, RoleDefinition, WorkflowDefinition,
+                 create_llm_adapter, create_workflow)
 
 
 class Greeting(BaseModel):
@@ -27,7 +20,6 @@ class Greeting(BaseModel):
 
 greeter = RoleDefinition(
     name="greeter",
-    description="Greets somebody",
     system_prompt="You greet people: one friendly sentence in the language asked for.",
     schema=Greeting,
 )
@@ -36,6 +28,7 @@ run = create_workflow(
     WorkflowDefinition(
         description="Greet somebody in a language",
         table={START: greeter, greeter: END},
+        result=greeter,
     ),
     AdapterBinding(create_llm_adapter("default")),
 )

@@ -8,28 +8,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from workflow_agent_llm import create_llm_adapter
-from workflow_agent_react import (
-    Allow,
-    Decision,
-    Deny,
-    ProposedCall,
-    ReactAdapterConfig,
-    create_react_adapter,
-    workspace_tools,
-)
-from workflow_execute import create_workflow
-from workflow_protocol import (
-    END,
-    START,
-    AdapterBinding,
-    Completion,
-    Condition,
-    RoleDefinition,
-    ThreadContext,
-    WorkflowDefinition,
-    when,
-)
+from uwf import (END, START, AdapterBinding, Allow, Completion, Decision, Deny, ProposedCall,
+                 ReactAdapterConfig, RoleDefinition, ThreadContext, WorkflowDefinition,
+                 create_llm_adapter, create_react_adapter, create_workflow, when, workspace_tools)
 
 MAX_READINGS = 3
 
@@ -103,31 +84,26 @@ def facts_were_read(call: ProposedCall, ctx: ThreadContext) -> Decision:
     return Allow()
 
 
-def is_approved(ctx: ThreadContext) -> bool:
-    """Whether the latest review approves."""
+def approved(ctx: ThreadContext) -> bool:
+    """The reviewer approves."""
     review = ctx.meta(reviewer)
     return review is not None and review.approved
 
 
-def is_tried_enough(ctx: ThreadContext) -> bool:
-    """Whether the reader had its tries."""
-    return sum(step.role == reader.name for step in ctx.steps) >= MAX_READINGS
+def tried_enough(ctx: ThreadContext) -> bool:
+    """The reader had its tries."""
+    return ctx.visits(reader) >= MAX_READINGS
 
 
 def conclude(ctx: ThreadContext) -> Completion:
     """Approved facts are success; facts that nobody approved are not."""
     facts, review = ctx.meta(reader), ctx.meta(reviewer)
-    if facts is not None and is_approved(ctx):
+    if facts is not None and approved(ctx):
         words = f"{facts.language}; starts with {facts.entry_point}; tests: {facts.test_command}"
         return Completion(return_code=0, summary=words)
     reasons = "; ".join(review.reasons) if review is not None else "no review"
     return Completion(return_code=1, summary=f"not approved: {reasons}")
 
-
-approved = Condition(name="approved", description="the reviewer approves", check=is_approved)
-tried_enough = Condition(
-    name="tried-enough", description=f"{MAX_READINGS} readings were made", check=is_tried_enough
-)
 
 run = create_workflow(
     WorkflowDefinition(
@@ -135,18 +111,14 @@ run = create_workflow(
         table={
             START: reader,
             reader: reviewer,
-            reviewer: [
-                when(approved, END),
-                when(tried_enough, END),
-                reader,
-            ],
+            reviewer: [when(approved, END), when(tried_enough, END), reader],
         },
         complete=conclude,
     ),
     AdapterBinding(
         create_llm_adapter("default"),
         overrides={
-            "reader": create_react_adapter(
+            reader: create_react_adapter(
                 ReactAdapterConfig(
                     llm="default",
                     toolset=workspace_tools().only("list_files", "read_file"),
