@@ -7,7 +7,13 @@ import msgspec
 import pydantic
 
 from workflow_agent_llm import create_llm_adapter
-from workflow_execute import ChildResult, Workflow, create_workflow, workflow_adapter
+from workflow_execute import (
+    ChildResult,
+    Workflow,
+    create_workflow,
+    function_adapter,
+    workflow_adapter,
+)
 from workflow_protocol import (
     END,
     START,
@@ -112,6 +118,32 @@ def convert(result: ChildResult) -> Plan:
 child = workflow_adapter("child", workflow, convert=convert)
 assert_type(child("prompt", Plan), RoleFn[Plan])
 nested = AdapterBinding(adapter, overrides={planner: child, "reviewer": child})
+
+
+class BigPlan(Plan):
+    size: int
+
+
+async def plans(ctx: ThreadContext) -> Plan:
+    return Plan(phases=[ctx.start.prompt])
+
+
+def plans_big(ctx: ThreadContext) -> BigPlan:
+    return BigPlan(phases=[], size=len(ctx.steps))
+
+
+async def lists(ctx: ThreadContext) -> list[str]:
+    return [step.role for step in ctx.steps]
+
+
+code = {
+    planner: function_adapter(planner, plans),
+    names: function_adapter(names, lists, effect=Effect.READ),
+    either: function_adapter(either, plans_big),
+    word: function_adapter(word, lambda ctx: "go"),
+    reviewer: adapter,
+}
+AdapterBinding(overrides=code)
 
 
 class Counting(DirectJournal):

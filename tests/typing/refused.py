@@ -2,6 +2,7 @@
 
 import msgspec
 
+from workflow_execute import function_adapter
 from workflow_protocol import (
     START,
     AdapterBinding,
@@ -57,6 +58,19 @@ def count_steps(ctx: ThreadContext) -> int:
     return len(ctx.steps)
 
 
+async def reviews(ctx: ThreadContext) -> Review:
+    return Review(approved=not ctx.steps)
+
+
+def plans(ctx: ThreadContext, more: int) -> Plan:
+    return Plan(len(ctx.steps) + more)
+
+
+function_adapter(planner, reviews)  # error
+function_adapter(planner, count_steps)  # error
+function_adapter(planner, plans)  # error
+function_adapter(planner, lambda ctx: Review(approved=True))  # error
+function_adapter("planner", reviews)  # error
 when(later, planner)  # error
 when(count_steps, planner)  # error
 when(lambda ctx: ctx.nothing, planner)  # error

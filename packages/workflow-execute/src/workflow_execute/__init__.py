@@ -28,6 +28,7 @@ from workflow_execute._errors import (
     ThreadNotFound,
     ThreadNotResumable,
 )
+from workflow_execute._function import FunctionAdapter, function_adapter
 from workflow_execute._input import read_input
 from workflow_execute._records import (
     SUPERVISOR_KEYS,
@@ -109,6 +110,7 @@ __all__ = [
     "Doing",
     "Engine",
     "ForkError",
+    "FunctionAdapter",
     "InputError",
     "JournalEntry",
     "JournalMismatch",
@@ -151,6 +153,7 @@ __all__ = [
     "create_workflow",
     "current_attempt",
     "find_thread",
+    "function_adapter",
     "list_threads",
     "read_attempts",
     "read_input",

@@ -8,6 +8,7 @@ from workflow_protocol import (
     AdapterBinding,
     AdapterFn,
     AnyDefinition,
+    CheckedAdapter,
     DefinitionError,
     Fault,
     RoleDefinition,
@@ -18,8 +19,8 @@ def bound_adapters(definition: AnyDefinition, binding: AdapterBinding) -> Mappin
     """The adapter of each role, by its name.
 
     Raises:
-        DefinitionError: an override is for no role of the definition, or a role has no adapter.
-            All faults at once, each with its place.
+        DefinitionError: an override is for no role of the definition, or a role has no adapter or
+            one that can't carry it out. All faults at once, each with its place.
     """
     overrides = list(binding.overrides.items()) if binding.overrides is not None else []
     named = {_name(key): adapter for key, adapter in overrides}
@@ -29,6 +30,8 @@ def bound_adapters(definition: AnyDefinition, binding: AdapterBinding) -> Mappin
         adapter = named.get(role.name, binding.adapter)
         if callable(adapter):
             adapters[role.name] = adapter
+            if isinstance(adapter, CheckedAdapter) and (words := adapter.fault_of(role)):
+                faults.append(Fault(f"role {role.name!r}", words))
         elif adapter is None:
             words = "it has no adapter; give AdapterBinding one for all roles, or override this one"
             faults.append(Fault(f"role {role.name!r}", words))

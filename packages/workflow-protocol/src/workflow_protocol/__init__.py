@@ -1,6 +1,6 @@
 """Contracts of role-based agent workflows: types and pure functions, no I/O."""
 
-from workflow_protocol._adapter import AdapterBinding, AdapterFn, AgentFn, RoleFn
+from workflow_protocol._adapter import AdapterBinding, AdapterFn, AgentFn, CheckedAdapter, RoleFn
 from workflow_protocol._describe import (
     Edge,
     RoleDescription,
@@ -50,6 +50,7 @@ from workflow_protocol._journal import (
     check_run_options,
     recorded_result,
 )
+from workflow_protocol._once import run_once
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._scope import ScopedJournal
 from workflow_protocol._thread import (
@@ -92,6 +93,7 @@ __all__ = [
     "AgentFn",
     "Answer",
     "AnyDefinition",
+    "CheckedAdapter",
     "Completion",
     "Condition",
     "DefinitionError",
@@ -151,6 +153,7 @@ __all__ = [
     "next_transition",
     "otherwise",
     "recorded_result",
+    "run_once",
     "schema_of",
     "stored_form",
     "when",

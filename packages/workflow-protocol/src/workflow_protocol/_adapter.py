@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 from typing_extensions import TypeForm
@@ -28,6 +28,15 @@ class AdapterFn(Protocol):
 
     def __call__(self, prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
         """Give the role's function. It is called at each turn and must have no side effects."""
+        ...
+
+
+@runtime_checkable
+class CheckedAdapter(Protocol):
+    """An adapter that can't carry out every role. `create_workflow` asks it about its own."""
+
+    def fault_of(self, role: RoleDefinition[Any]) -> str:
+        """Say why it can't carry out a role, and what to do about it; empty where it can."""
         ...
 
 

@@ -86,11 +86,19 @@ class Suspended(WorkflowError):
 
 
 class OutcomeUnknown(WorkflowError):
-    """The process died while this unsafe effect ran; it is not run again by itself."""
+    """The process died while this unsafe effect ran; it is not run again by itself.
 
-    def __init__(self, key: str) -> None:
+    `decision` is what a person said who was asked whether it may.
+    """
+
+    def __init__(self, key: str, decision: str = "") -> None:
         self.key = key
+        self.decision = decision
+        asked = (
+            f"and is not run again: {decision}. To begin the turn anew, resume it as `fresh`"
+            if decision
+            else "check what it did before doing it again"
+        )
         super().__init__(
-            f"{key!r} was started before a crash and its result was never recorded; "
-            "check what it did before doing it again"
+            f"{key!r} was started before a crash and its result was never recorded; {asked}"
         )

@@ -19,6 +19,7 @@ class RoleDefinition(msgspec.Struct, Generic[T], frozen=True, kw_only=True, eq=F
     name: str
     description: str = ""
     """What the role does, for people."""
-    system_prompt: str
+    system_prompt: str = ""
+    """What the model is told; a role that is code has none."""
     schema: TypeForm[T]
     """Any type that pydantic or msgspec validates: a model, Struct, dataclass, `list[X]`, …"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Container, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -212,13 +212,15 @@ class _ReplayJournal:
         self._on_request = on_request
         self._last_size = 0
         # The supervisor is no part of the workflow: what it did is not asked for again. Nor is a
-        # child that a tool started, whose result is the tool's, and what a person was shown.
+        # child that a tool started, whose result is the tool's, and what a person was shown, and
+        # a part of an effect, whose result is recorded as a whole.
         self.unused = {
             key
             for key in self._known.results
             if not key.startswith(SUPERVISOR_KEYS)
             and not is_of_child(key)
             and f"/{SHOWN_KEYS}" not in f"/{key}"
+            and not _is_part(key, self._known.results)
         }
         self.used = 0
         self.compared = 0
@@ -284,3 +286,9 @@ class _ReplayJournal:
         if len(digest) == 64 and hashlib.sha256(data).hexdigest() != digest:
             raise JournalMismatch(key, "its digest does not match its bytes")
         self.compared += 1
+
+
+def _is_part(key: str, results: Container[str]) -> bool:
+    """Whether an effect whose result is recorded was put together of this one, among others."""
+    names = key.split("/")
+    return any("/".join(names[:count]) in results for count in range(1, len(names)))
