@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from workflow_reactor import Profile
@@ -218,6 +218,11 @@ WIRES = [
     st.lists(st.sampled_from(ODD).map(lambda odd: odd.reply) | st.sampled_from(WIRES), max_size=8),
     st.sampled_from(["native", "json", "xml"]),
     st.builds(Profile, text_tool_calls=st.booleans(), echo_reasoning=st.booleans()),
+)
+@example(
+    replies=[say(None, reasoning_content="hm"), Wire(data=http(400, b"{}"))],
+    dialect="native",
+    profile=Profile(echo_reasoning=True),
 )
 async def test_any_mixture_keeps_the_prefix_and_ends_in_a_value_or_a_typed_error(
     run_react: Callable[..., Awaitable[Any]],

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -237,7 +238,8 @@ def test_any_files_are_packed_exactly_or_refused(
             file.write_bytes(data)
         except OSError:  # a file and a folder of one name
             continue
-        written = {**written, file.relative_to(folder).as_posix(): data}
+        name = unicodedata.normalize("NFC", file.relative_to(folder).as_posix())
+        written = {**written, name: data}  # macOS writes names in another form
     (folder / "entry.py").write_text(script("data") + "x = 1\n")
     try:
         bundle = build_bundle(folder / "entry.py")
