@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from typing import Any
 
 import anyio
 import pytest
 
+from workflow_reactor.testing import call
+
 from ..cli import Cli, Done, alive, until
+from ..entries import AGENT
 
 ENTRY = """
 import anyio
@@ -146,3 +150,38 @@ async def test_a_detached_run_is_given_a_task_of_any_length(uwf: Cli) -> None:
 
     shown = await uwf("show", thread, "--json")
     assert shown.lines[0]["prompt"] == task
+
+
+async def test_a_tool_at_work_is_not_told_as_failed(uwf: Cli) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    wait = call("shell_exec", command="echo 待つ; until [ -e go ]; do sleep 0.02; done")
+    replies = [json.dumps(_with_words(wait)).encode(), *[call("resolve", value="a")] * 2]
+    async with uwf.scripted(replies):
+        (told,) = (await uwf.process("run", "--detach", "--json", entry, "go")).lines
+        with anyio.fail_after(30):
+            async with await uwf.start("thread", "follow", told["thread"]) as follower:
+                assert follower.stdout is not None
+                out = ""
+                while "shell_exec (" not in out:
+                    out += (await follower.stdout.receive()).decode()
+                (uwf.folder / "go").touch()
+                async for part in follower.stdout:
+                    out += part.decode()
+    assert "unknown" not in out
+    assert "“I wait.”" in out
+    assert '✓ shell_exec {"command": "echo 待つ;' in out
+
+
+def _with_words(reply: bytes) -> Any:
+    whole = json.loads(reply)
+    whole["choices"][0]["message"]["content"] = "I wait."
+    return whole
+
+
+async def test_the_line_of_a_follower_keeps_to_the_width_of_the_terminal(uwf: Cli) -> None:
+    with anyio.fail_after(30):
+        thread, _ = await begin(uwf)
+        (uwf.folder / "go").touch()
+        drawn = await uwf.on_terminal("thread", "follow", thread, "--from-start", columns=50)
+    for line in re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*[mK]", "", drawn)):
+        assert len(line) <= 50

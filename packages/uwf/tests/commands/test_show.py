@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from rich.cells import cell_len
 
 from workflow_reactor.testing import call, function, say
 
@@ -180,3 +181,30 @@ async def test_long_and_hostile_texts_are_cut_with_a_count_and_can_not_steer_a_t
     assert "left out" not in full
     for text in (cut, full):
         assert not {"\x1b", "\u202e", "\x00", "\x9b"}.intersection(text)
+
+
+LONG = (
+    "Find out which of the modules read the file 設定 and say in a sentence what they make of it."
+)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+async def test_long_fields_are_broken_under_their_own_text(uwf: Cli, columns: int) -> None:
+    entry = uwf.write("agent.py", AGENT)
+    async with uwf.scripted([call("resolve", value=LONG), call("resolve", value="ok")]):
+        assert (await uwf("run", entry, LONG)).code == 0
+
+    drawn = await uwf.on_terminal("show", columns=columns)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", drawn)
+    rows = plain.replace("\r\n", "\n").splitlines()
+    head = rows[: rows.index("")]
+    assert all(cell_len(row) <= columns for row in rows)
+    assert {row[:11].strip() for row in head} >= {"thread", "state", "prompt", "summary"}
+    prompt = next(at for at, row in enumerate(head) if row.startswith("prompt"))
+    workspace = next(at for at, row in enumerate(head) if row.startswith("workspace"))
+    assert " ".join(row[11:].strip() for row in head[prompt:workspace]) == LONG
+    assert "\x1b[32mcompleted (return code 0)\x1b[0m" in drawn
+    assert "\x1b[1m1. agent\x1b[0m" in drawn
+
+    piped = (await uwf("show")).out.splitlines()
+    assert f"prompt     {LONG}" in piped

@@ -3,7 +3,7 @@
 import pytest
 
 from uwf.terminal._shorten import Cut, argument_lines, changed_arguments, cut_lines
-from uwf.terminal._transcript import Line, lay_out, split_columns
+from uwf.terminal._transcript import Line, lay_out
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,6 @@ def test_what_is_left_out_is_counted() -> None:
     ]  # fmt: skip
     assert cut_lines("x" * 20, Cut(chars=8)) == [f"{'x' * 6}[… 12 characters left out …]xx"]
     assert cut_lines("x\n" * 200, None) == ["x"] * 200
-
-
-def test_lines_break_at_spaces_and_wide_characters_count_twice() -> None:
-    assert split_columns("one two three", 8) == ["one two", "three"]
-    assert split_columns("フォルダを確認", 6) == ["フォル", "ダを確", "認"]
-    assert split_columns("x" * 10, 4) == ["xxxx", "xxxx", "xx"]
-    assert split_columns("", 4) == [""]
 
 
 def test_the_rest_of_a_broken_line_stands_further_in_than_its_beginning() -> None:

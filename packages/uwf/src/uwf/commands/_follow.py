@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import anyio
 import msgspec
 
 from uwf._store import open_existing
+from uwf.terminal._cells import columns_of, fit, flatten
 from uwf.terminal._loop import run_async
-from uwf.terminal._output import Output
-from uwf.terminal._view import shorten
+from uwf.terminal._output import Output, terminal_columns
+from uwf.terminal._spoken import spoken_words
+from uwf.terminal._style import (
+    STATES,
+    Styled,
+    Words,
+    is_rich_terminal,
+    render,
+    wants_colour,
+)
+from uwf.terminal._view import compact, shorten
 from workflow_agent_react import read_written_call
 from workflow_cas import Store
 from workflow_execute import (
@@ -23,7 +33,7 @@ from workflow_execute import (
     read_attempts,
     read_thread,
 )
-from workflow_execute.transcript import Call, Round, Transcript, Turn, build_transcript
+from workflow_execute.transcript import Call, CallState, Round, Transcript, Turn, build_transcript
 from workflow_protocol import ThreadId
 from workflow_register import find_home
 
@@ -31,6 +41,9 @@ POLL_S = 0.25
 """What is shown is not older than this and the time to read it: half a second at most."""
 _CODES = {"failed": 1, "interrupted": 1, "suspended": 3, "cancelled": 130}
 _MICROS = 1_000_000
+_WIDTH = 100
+"""Of a line that goes to no terminal, in columns."""
+_LEAST = 8
 
 
 def follow(output: Output, thread: str, *, from_start: bool) -> int:
@@ -50,7 +63,8 @@ def follow(output: Output, thread: str, *, from_start: bool) -> int:
                     await anyio.sleep(POLL_S)
                     continue  # nothing is recorded since: the thread isn't read again
                 state, stored = await _look(engine, store, thread_id)
-                shown.told(await _transcript(store, stored, shown, from_start=from_start))
+                transcript = await _transcript(store, stored, shown, from_start=from_start)
+                shown.told(transcript, is_running=state == "running")
                 if state != "running":
                     return shown.end(stored, state)
                 shown.now(await engine.now(thread_id))
@@ -123,36 +137,49 @@ class _Follower:
         self._output = output
         self._seen: set[tuple[int, str]] = set()
         self._last_doing: object = None
-        self._is_live = not output.json and sys.stderr.isatty()
+        self._is_live = not output.json and is_rich_terminal(sys.stderr)
 
-    def told(self, transcript: Transcript) -> None:
+    def told(self, transcript: Transcript, *, is_running: bool) -> None:
         """Show what is recorded and was not shown."""
+        unsettled: set[CallState] = {"open", "waiting"}
+        if is_running:  # a call that has begun and left no result is at work
+            unsettled.add("unknown")
         for turn in transcript.turns:
             if turn.number < self.next_turn:
                 continue
             for part in turn.attempts[-1].parts if turn.attempts else ():
                 if isinstance(part, Round):
-                    self._round(turn, part)
+                    self._round(turn, part, unsettled)
             if turn.state == "committed":
                 tokens = turn.usage.input_tokens + turn.usage.output_tokens
                 value = bytes(turn.value).decode() if isinstance(turn.value, msgspec.Raw) else ""
+                head, tail = f"{turn.role} (step {turn.number})", f"  [{tokens} tokens]"
+                room = self._columns - columns_of(head + tail) - 3
                 self._say(
                     {"step": turn.number, "role": turn.role, "value": turn.value},
-                    f"{turn.role} (step {turn.number}) = {shorten(value)}  [{tokens} tokens]",
+                    [Styled(head, "strong"), f" = {fit(value, max(room, _LEAST))}{tail}"],
                 )
                 self.next_turn = turn.number + 1
 
-    def _round(self, turn: Turn, part: Round) -> None:
+    def _round(self, turn: Turn, part: Round, unsettled: Collection[CallState]) -> None:
+        if self._is_new(turn, part.key) and (words := spoken_words(part.text, self._columns - 4)):
+            self._say(
+                {"step": turn.number, "round": part.number, "text": part.text}, f"  “{words}”"
+            )
         for call in part.calls:
-            if call.state not in {"open", "waiting"}:
+            if call.state not in unsettled and self._is_new(turn, call.key):
                 self._call(turn, call)
 
-    def _call(self, turn: Turn, call: Call) -> None:
-        at = (turn.number, call.key)
-        if at in self._seen:
-            return
+    def _is_new(self, turn: Turn, key: str) -> bool:
+        """Whether it was not shown before; from now on it was."""
+        at = (turn.number, key)
+        is_new = at not in self._seen
         self._seen.add(at)
-        sign = "✓" if call.state in {"done", "accepted"} else f"✗ {call.state}"
+        return is_new
+
+    def _call(self, turn: Turn, call: Call) -> None:
+        is_good = call.state in {"done", "accepted", "unrecorded"}
+        sign = "✓" if is_good else f"✗ {call.state}"
         value = {
             "step": turn.number,
             "call": call.key,
@@ -160,19 +187,22 @@ class _Follower:
             "state": call.state,
             "took_ms": call.took_ms,
         }
-        self._say(value, f"  {sign} {shorten(f'{call.name} {call.arguments}')}")
+        text = fit(f"  {sign} {call.name} {compact(call.arguments)}", self._columns)
+        self._say(value, text if is_good else Styled(text, "bad"))
 
     def now(self, now: ThreadNow | None) -> None:
         """Show what is being done, where that has changed; on a terminal with its time."""
         if now is None:
             return
         if self._is_live:
-            print(f"\r\x1b[K{shorten(_now_words(now))}", end="", file=sys.stderr, flush=True)
+            line = fit(_now_words(now), terminal_columns(sys.stderr) - 1)
+            shown = render(Styled(line, "dim"), colour=wants_colour(sys.stderr))
+            print(f"\r\x1b[K{shown}", end="", file=sys.stderr, flush=True)
             return
         doing = (now.role, now.step, _doing_keys(now))
         if doing != self._last_doing:
             self._last_doing = doing
-            self._say({"now": now}, f"  … {shorten(_now_words(now))}")
+            self._say({"now": now}, f"  … {flatten(_now_words(now))}")
 
     def end(self, stored: StoredThread, state: str) -> int:
         """Show how it ended."""
@@ -180,12 +210,17 @@ class _Follower:
         summary = status.summary
         if state == "interrupted":
             summary = f"its process died; continue: `uwf thread resume {stored.thread_id}`"
-        words = f"{state}: {shorten(summary, len(summary))}"
+        words = Styled(f"{state}: {flatten(summary)}", STATES[state])
         value = {"thread": stored.thread_id, "state": state, "code": code, "summary": summary}
         self._say(value, words)
         return code
 
-    def _say(self, value: object, text: str) -> None:
+    @property
+    def _columns(self) -> int:
+        """How wide a line may be."""
+        return self._output.width or _WIDTH
+
+    def _say(self, value: object, text: Words) -> None:
         if self._is_live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         self._output.data(value, text)

@@ -9,23 +9,23 @@ import msgspec
 
 from uwf._store import open_existing
 from uwf.commands._sandbox_use import commands_without_sandbox
+from uwf.commands._show_text import children_words, cost_of, head_text, step_text
 from uwf.commands._thread_usage import ThreadUsage, read_thread_usage
 from uwf.terminal._loop import run_async
-from uwf.terminal._output import Output, pretty
+from uwf.terminal._output import Output
 from uwf.terminal._shorten import Cut
 from uwf.terminal._style import Styled
 from uwf.terminal._transcript import TranscriptLines, lay_out
 from workflow_cas import Store
 from workflow_execute import (
     Engine,
-    StoredStep,
     StoredThread,
     ThreadNotFound,
     find_thread,
     read_thread,
 )
 from workflow_execute.transcript import Turn, pending_questions, read_records
-from workflow_protocol import Question, Usage
+from workflow_protocol import Question
 from workflow_register import find_home, store_path
 
 
@@ -71,7 +71,7 @@ def show(
         if shown.turns is not None and not output.json:
             told = TranscriptLines(
                 cut=None if full else Cut(),
-                children=_children_words(shown.used),
+                children=children_words(shown.used),
                 has_requests=requests,
             )
         output.data(_as_data(shown), [*_as_text(shown, told, output.width), traceback])
@@ -91,15 +91,6 @@ class _Shown:
     unconfined: str | None
     turns: Sequence[Turn] | None = None
     """Its turns with all that is recorded, if that is asked for."""
-
-
-def _children_words(used: ThreadUsage) -> dict[str, str]:
-    """What is said of each child thread where it was started."""
-    return {
-        each.thread_id: f"{each.workflow}, {each.state}, {_tokens(each.own.usage)}"
-        f"{_cost_words(each.own)}"
-        for each in used.children
-    }
 
 
 def _engine(store: Store) -> Engine:
@@ -147,18 +138,18 @@ def _as_data(shown: _Shown) -> Record:
         "started_at_ms": thread.start.at_ms,
         "commands_without_sandbox": shown.unconfined,
         "usage": used.usage,
-        "cost": _cost(used),
+        "cost": cost_of(used),
         "tree": None
         if used.tree is None
         else {
             "usage": used.tree.usage,
-            "cost": _cost(used.tree),
+            "cost": cost_of(used.tree),
             "children": [
                 {
                     "thread": each.thread_id,
                     "workflow": each.workflow,
                     "usage": each.own.usage,
-                    "cost": _cost(each.own),
+                    "cost": cost_of(each.own),
                 }
                 for each in used.children
             ],
@@ -172,87 +163,18 @@ def _as_data(shown: _Shown) -> Record:
 
 def _as_text(shown: _Shown, told: TranscriptLines | None, width: int | None) -> list[Styled | str]:
     """How the thread stands, and its steps or, with `told`, its turns."""
-    words: list[Styled | str] = ["\n".join(_head_lines(shown))]
+    words = head_text(
+        shown.thread,
+        shown.state,
+        shown.used,
+        unconfined=shown.unconfined,
+        questions=shown.questions,
+        width=width,
+    )
     if told is None or shown.turns is None:
         for number, step in enumerate(shown.thread.steps):
-            words += ["\n\n", "\n".join(_step_lines(number, step))]
+            words += ["\n\n", *step_text(number, step, width)]
         return words
     for turn in shown.turns:
         words += ["\n\n", *lay_out(told.turn(turn), width)]
     return words
-
-
-def _head_lines(shown: _Shown) -> list[str]:
-    thread, state, used = shown.thread, shown.state, shown.used
-    status = thread.status
-    code = "" if status.return_code is None else f" (return code {status.return_code})"
-    lines = [
-        f"thread     {thread.thread_id}",
-        f"workflow   {thread.start.workflow}",
-        f"state      {state}{code}",
-        f"prompt     {thread.prompt}",
-        f"workspace  {thread.start.workspace}",
-        f"tokens     {_tokens(used.usage)}",
-    ]
-    if status.run_options:
-        lines.append(f"options    {' '.join(status.run_options)}")
-    if shown.unconfined is not None:
-        lines.append(f"sandbox    commands ran without one: {shown.unconfined}")
-    if (cost := _cost(used)) is not None:
-        lines.append(f"cost       {cost:.4f}")
-    lines += _tree_lines(used)
-    if thread.origin is not None:
-        lines.append(f"origin     {thread.origin}, the first {thread.own_from} steps")
-    if thread.parent is not None:
-        lines.append(f"parent     {thread.parent}")
-    if status.summary:
-        kind = f"{status.error}: " if status.error else ""
-        place = f" (role {status.place})" if status.place and state == "failed" else ""
-        lines.append(f"summary    {kind}{status.summary}{place}")
-    if status.origin:
-        lines.append(f"raised in  {status.origin}")
-    if status.limit:
-        lines.append(f"limit      limits.{status.limit}")
-    for key, asked in shown.questions.items():
-        lines += ["", f"question   {key}: {asked.text}"]
-        lines += [f"           {line}" for line in asked.details.splitlines()]
-    return lines
-
-
-def _tree_lines(used: ThreadUsage) -> list[str]:
-    """What the thread and those below it took together, and each of these by itself."""
-    if used.tree is None:
-        return []
-    parts = [("  in all", "its child threads included", used.tree)]
-    parts += [("  child", f"{each.thread_id} {each.workflow}", each.own) for each in used.children]
-    return [
-        f"{label:<10} {_tokens(part.usage)}{_cost_words(part)}, {what}"
-        for label, what, part in parts
-    ]
-
-
-def _cost_words(used: ThreadUsage) -> str:
-    cost = _cost(used)
-    return "" if cost is None else f", cost {cost:.4f}"
-
-
-def _step_lines(number: int, step: StoredStep) -> list[str]:
-    record = step.record
-    value = pretty(step.value).replace("\n", "\n  ")
-    lines = [f"{number + 1}. {record.role}  ({record.elapsed_ms / 1000:.1f} s)", f"  {value}"]
-    if step.content.encode() != step.value:
-        lines.append(f"  {step.content}")
-    lines += [f"  child thread {child_id}" for child_id in record.child_threads]
-    return lines
-
-
-def _tokens(usage: Usage) -> str:
-    return (
-        f"{usage.input_tokens} in ({usage.cached_tokens} cached), "
-        f"{usage.output_tokens} out, {usage.calls} model calls"
-    )
-
-
-def _cost(used: ThreadUsage) -> float | None:
-    """What was paid, where the models had prices or the provider said it."""
-    return used.micros / 1_000_000 if used.micros else None

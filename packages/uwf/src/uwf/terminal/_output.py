@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,6 +15,9 @@ import msgspec
 
 from uwf.terminal._style import Words, is_rich_terminal, render, wants_colour
 from uwf.terminal._table import Column, plain_row, print_table
+
+_COLUMNS = 80
+"""Of a terminal that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Output:
     @property
     def width(self) -> int | None:
         """The columns of the terminal that the result goes to; `None` where that is none."""
-        return shutil.get_terminal_size().columns if self._stream.isatty() else None
+        return terminal_columns(self._stream) if self._stream.isatty() else None
 
     def data(self, value: object, text: Words) -> None:
         """Print a command's result: `value` for programs, `text` for people."""
@@ -68,6 +73,14 @@ class Output:
     def say(self, text: Words) -> None:
         """Tell people something beside the result."""
         print(render(text, colour=wants_colour(sys.stderr)), file=sys.stderr, flush=True)
+
+
+def terminal_columns(stream: TextIO) -> int:
+    """The columns of the terminal that a stream goes to; `COLUMNS` counts first, as elsewhere."""
+    if not os.environ.get("COLUMNS", "").isdigit():
+        with contextlib.suppress(OSError, ValueError):
+            return os.get_terminal_size(stream.fileno()).columns or _COLUMNS
+    return shutil.get_terminal_size().columns
 
 
 def to_json(value: object) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from uwf.terminal._cells import columns_of, fit
+
 _OWN_FORM = re.compile(r"<(action|final_answer|tool_calls?|function_calls?)\b", re.IGNORECASE)
 _TAGS = re.compile(r"</?(thought|think|thinking|reasoning)\s*+>", re.IGNORECASE)
 _DATA = re.compile(r"(```|\{|\[|\"|(true|false|null|-?[0-9.]+)\s*$)")
@@ -22,8 +24,8 @@ def spoken_words(text: str, width: int) -> str:
         return ""
     flat = "".join(each if each.isprintable() else " " for each in words)
     line = " ".join(flat.split())
-    if len(line) <= width:
+    if columns_of(line) <= width:
         return line
-    cut = line[: width - 1]
+    cut = fit(line, width).removesuffix("…")
     head, space, _ = cut.rpartition(" ")
-    return f"{head if space and len(head) > width // 2 else cut}…"
+    return f"{head if space and columns_of(head) > width // 2 else cut}…"

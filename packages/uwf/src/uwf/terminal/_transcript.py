@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from uwf.terminal._cells import hang
 from uwf.terminal._shorten import Cut, argument_lines, changed_arguments, cut_lines, value_lines
 from uwf.terminal._style import Style, Styled, printable
 from workflow_execute.transcript import (
@@ -24,8 +25,6 @@ from workflow_execute.transcript import (
 )
 from workflow_protocol import Usage
 
-_HANGING = 2
-"""How much further the rest of a broken line stands in."""
 _INLINE_CHARS = 200
 """A result of one line that is longer stands below its mark."""
 TOOK_FROM_MS = 100
@@ -293,42 +292,7 @@ def lay_out(lines: Iterable[Line], width: int | None) -> list[Styled | str]:
     """
     printed: list[Styled | str] = []
     for indent, text, look in lines:
-        safe = printable(text)
-        own = len(safe) - len(safe.lstrip(" "))  # the text's own, such as that of JSON
-        rows = [safe]
-        if width is not None:
-            room = max(20, width - indent - own - _HANGING)
-            rows = split_columns(safe[own:], room)
-            rows = [f"{' ' * (own + (_HANGING if at else 0))}{row}" for at, row in enumerate(rows)]
-        for row in rows:
+        for row in hang(printable(text), indent, width):
             words = f"{' ' * indent}{row}"
             printed += [words if look is None else Styled(words, look), "\n"]
     return printed[:-1]
-
-
-def split_columns(text: str, width: int) -> list[str]:
-    """Break a text into rows of at most so many columns, at spaces where there are some."""
-    rows: list[str] = []
-    while text:
-        end = _fitting(text, width)
-        if end < len(text):
-            space = text.rfind(" ", 0, end + 1)
-            if space > 0 and text[:space].strip():
-                end = space
-        rows.append(text[:end].rstrip() if end < len(text) else text)
-        text = text[end:].lstrip(" ") if end < len(text) else ""
-    return rows or [""]
-
-
-def _fitting(text: str, width: int) -> int:
-    """How many characters fit, one at least: those of Chinese, say, take two columns."""
-    from rich.cells import get_character_cell_size
-
-    if len(text) <= width and text.isascii():
-        return len(text)
-    columns = 0
-    for at, character in enumerate(text):
-        columns += get_character_cell_size(character)
-        if columns > width:
-            return max(1, at)
-    return len(text)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO, cast
 
+from uwf.terminal._cells import columns_of, fit, flatten
 from uwf.terminal._screen import Screen
 from uwf.terminal._spoken import spoken_words
 from uwf.terminal._style import STATES, Style, Styled, is_rich_terminal, render, wants_colour
@@ -61,9 +62,9 @@ class Progress:
                 return f"  “{words}”" if words else None
             case Retrying():
                 self.now = f"waiting {event.wait_s:.1f} s: {event.reason}"
-                return shorten(f"  {self.now}", len(self.now) + 2)
+                return flatten(f"  {self.now}")
             case ToolStarted():
-                arguments = _compact(event.arguments)
+                arguments = compact(event.arguments)
                 self._arguments[event.thread, event.key or event.call_id] = arguments
                 self.now = f"{event.name} {arguments}"
             case ToolFinished():
@@ -76,7 +77,7 @@ class Progress:
                 tokens = event.usage.input_tokens + event.usage.output_tokens
                 seconds = event.elapsed_ms / 1000
                 took = f"  [{tokens} tokens, {seconds:.1f} s]"
-                return f"  = {shorten(event.value, self._width() - len(took) - 4)}{took}"
+                return f"  = {shorten(event.value, self._width() - columns_of(took) - 4)}{took}"
             case ThreadEnded():
                 return _end(event)
             case _:
@@ -115,7 +116,7 @@ def _end(event: ThreadEnded) -> str:
     """How a thread ended; of a failure the type, what it says, and where it was raised."""
     if event.state == "completed":
         return f"completed ({event.return_code}): {shorten(event.summary)}"
-    summary = shorten(event.summary, len(event.summary))
+    summary = flatten(event.summary)
     if event.state == "suspended":  # to come: its code is none of a result
         return f"suspended: {summary}"
     words = [event.error, summary] if event.error else [summary]
@@ -127,18 +128,20 @@ def relative_origin(origin: str) -> str:
     """A file, line and function, the file as one would name it here."""
     with suppress(OSError):  # the folder may be gone
         origin = origin.removeprefix(f"{os.getcwd()}{os.sep}")
-    return shorten(origin, len(origin))
+    return flatten(origin)
 
 
-def _compact(arguments: str) -> str:
-    """A call's arguments on one line, however the model laid them out."""
-    return json.dumps(json.loads(arguments), ensure_ascii=False)
+def compact(arguments: str) -> str:
+    """A call's arguments on one line, however the model laid them out; what is no JSON stays."""
+    try:
+        return json.dumps(json.loads(arguments), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def shorten(text: str, width: int = _WIDTH) -> str:
-    """One line of limited width, safe to print: control characters become spaces."""
-    flat = "".join(c if c.isprintable() else " " for c in text).rstrip()
-    return flat if len(flat) <= width else f"{flat[: width - 1]}…"
+    """One line of limited width, safe to print."""
+    return fit(text, width)
 
 
 @dataclass(frozen=True, slots=True)
