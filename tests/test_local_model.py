@@ -13,6 +13,8 @@ from uwf.examples.greet import Greeting
 from uwf.examples.repo_facts import RepoFacts, Review
 from workflow_local_model import CATALOGUE, DEFAULT_MODEL, is_present
 
+from .pages.read_pages import ROOT, read_page
+
 pytestmark = [
     pytest.mark.model,
     pytest.mark.timeout(900),
@@ -83,3 +85,11 @@ async def test_one_shot_on_the_embedded_model(tmp_path: Path) -> None:
     assert exit_code == 0, words
     (value,) = [line["value"] for line in lines if line.get("event") == "RoleFinished"]
     assert Greeting.model_validate_json(value).greeting
+
+
+async def test_the_example_of_the_packages_readme_runs(tmp_path: Path) -> None:
+    blocks = read_page(ROOT / "packages" / "workflow-local-model" / "README.md")
+    (example,) = [each.code for each in blocks if each.language == "python"]
+    done = await anyio.run_process([sys.executable, "-c", example], cwd=tmp_path)
+
+    assert b"http://127.0.0.1:" in done.stdout

@@ -2,7 +2,10 @@
 
 import ast
 import importlib
+import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -11,6 +14,8 @@ from pathlib import Path
 from typing import Any, get_origin
 
 import pytest
+
+from .pages.read_pages import Block, python_blocks, read_page
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = sorted(path.parent for path in (ROOT / "packages").glob("*/pyproject.toml"))
@@ -144,6 +149,17 @@ def test_wheels_hold_their_types_and_nothing_of_the_tests(wheels: Path) -> None:
         assert not [name for name in names if "test_" in name]
 
 
+def clean_environment(folder: Path, wheels: Path, *wanted: str) -> str:
+    """The interpreter of a new environment with what is wanted and what that asks for."""
+    version = project(PACKAGES[0])["version"]
+    python = str(folder / "bin" / "python")
+    install = ["uv", "pip", "install", "--quiet", "--python", python, "--find-links", str(wheels)]
+    pinned = [f"{each}=={version}" if each.partition("[")[0] in NAMES else each for each in wanted]
+    subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
+    subprocess.run([*install, *pinned], check=True)
+    return python
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @every_package
@@ -151,13 +167,40 @@ def test_each_package_imports_alone_from_its_wheel(
     package: Path, wheels: Path, tmp_path: Path
 ) -> None:
     """In a clean environment with what the wheel asks for, and nothing else of the workspace."""
-    version = project(package)["version"]
-    python = str(tmp_path / "bin" / "python")
-    install = ["uv", "pip", "install", "--quiet", "--python", python, "--find-links", str(wheels)]
-    subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, str(tmp_path)], check=True)
-    subprocess.run([*install, f"{package.name}=={version}"], check=True)
+    python = clean_environment(tmp_path, wheels, package.name)
     script = f"import {module_of(package)} as m; print(m.__file__)"
     done = subprocess.run([python, "-c", script], cwd=tmp_path, capture_output=True, check=False)
 
     assert done.returncode == 0, done.stderr.decode()
     assert Path(done.stdout.decode().strip()).is_relative_to(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@every_package
+def test_the_examples_of_a_readme_run_with_what_it_says_to_install(
+    package: Path, wheels: Path, tmp_path: Path
+) -> None:
+    """That is the package alone, unless the page has a line `pip install …`."""
+    blocks = read_page(package / "README.md")
+    python = clean_environment(tmp_path / "env", wheels, *said_to_install(blocks, package.name))
+    page = tmp_path / "page.json"
+    page.write_text(json.dumps([f"{package.name}/README.md", python_blocks(blocks)]))
+    (tmp_path / "work").mkdir()
+    done = subprocess.run(
+        [python, "-I", str(ROOT / "tests" / "pages" / "run_blocks.py"), str(page)],
+        cwd=tmp_path / "work",
+        env={"PATH": os.environ["PATH"], "UWF_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def said_to_install(blocks: list[Block], package: str) -> list[str]:
+    """What the page's first `pip install` names, else the package."""
+    lines = [line for each in blocks if each.language == "" for line in each.code.splitlines()]
+    said = [line for line in lines if line.startswith("pip install ")]
+    return shlex.split(said[0].partition("#")[0])[2:] if said else [package]
