@@ -13,7 +13,7 @@ from workflow_cas._errors import (
     StoreReadOnly,
 )
 from workflow_cas._memory import MemoryStore
-from workflow_cas._objects import Kind, Node, RefMove, Stored, content, node
+from workflow_cas._objects import Kind, Node, RefMove, Stored, content, node, restore
 from workflow_cas._store import GcReport, Problem, ProblemKind, Store, VerifyReport
 from workflow_cas.sqlite._database import Durability
 from workflow_cas.sqlite._migrate import MakeEntries, MigrationReport, migrate_store
@@ -50,4 +50,5 @@ __all__ = [
     "migrate_store",
     "node",
     "open_store",
+    "restore",
 ]

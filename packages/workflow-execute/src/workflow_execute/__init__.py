@@ -22,9 +22,13 @@ from workflow_execute._errors import (
     NotRecorded,
     QuestionError,
     RoleValueError,
+    SecretInThread,
     ThreadBusy,
+    ThreadExists,
+    ThreadFileError,
     ThreadNotCompleted,
     ThreadNotDeletable,
+    ThreadNotExportable,
     ThreadNotFound,
     ThreadNotResumable,
 )
@@ -67,6 +71,9 @@ from workflow_execute.engine._engine import (
     Engine,
     run_workflow,
 )
+from workflow_execute.exchange._export import ThreadFileReport, export_thread
+from workflow_execute.exchange._file import ThreadFile, open_thread_file
+from workflow_execute.exchange._import import ImportReport, import_thread
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._questions import Asker, Asking
 from workflow_execute.owners._now import Doing, ThreadNow, read_now
@@ -111,6 +118,7 @@ __all__ = [
     "Engine",
     "ForkError",
     "FunctionAdapter",
+    "ImportReport",
     "InputError",
     "JournalEntry",
     "JournalMismatch",
@@ -123,6 +131,7 @@ __all__ = [
     "Replay",
     "ReplayedRequest",
     "RoleValueError",
+    "SecretInThread",
     "ShownState",
     "StartRecord",
     "StateRecord",
@@ -131,8 +140,13 @@ __all__ = [
     "StoredThread",
     "SupervisorFn",
     "ThreadBusy",
+    "ThreadExists",
+    "ThreadFile",
+    "ThreadFileError",
+    "ThreadFileReport",
     "ThreadNotCompleted",
     "ThreadNotDeletable",
+    "ThreadNotExportable",
     "ThreadNotFound",
     "ThreadNotResumable",
     "ThreadNow",
@@ -152,9 +166,12 @@ __all__ = [
     "create_supervisor",
     "create_workflow",
     "current_attempt",
+    "export_thread",
     "find_thread",
     "function_adapter",
+    "import_thread",
     "list_threads",
+    "open_thread_file",
     "read_attempts",
     "read_input",
     "read_lineage",

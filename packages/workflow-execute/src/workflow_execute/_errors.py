@@ -8,6 +8,10 @@ WorkflowError
 ├── ThreadNotCompleted     `ThreadResult.value` was asked of a thread that did not complete
 ├── ThreadNotResumable     it is completed already, or its definition no longer fits
 ├── ThreadNotDeletable     another thread needs it: delete that one
+├── ThreadNotExportable    another thread started it: export that one
+├── SecretInThread         the value of a key is in it: it would leave with the file
+├── ThreadFileError        get the file again: it is no thread file, not whole, or newer than this
+├── ThreadExists           the store has the thread that is imported, otherwise than the file
 ├── ForkError              fix the step: the thread has not so many
 ├── QuestionError          the thread asks nothing under this key
 │   └── AlreadyAnswered    it did, and somebody has answered
@@ -23,6 +27,7 @@ WorkflowError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from workflow_execute._differences import Difference
 from workflow_execute._records import Cause
@@ -72,6 +77,52 @@ class ThreadNotDeletable(WorkflowError):
         self.parent = parent
         super().__init__(
             f"thread {thread_id} is a child of thread {parent}; delete thread {parent} instead"
+        )
+
+
+class ThreadNotExportable(WorkflowError):
+    """The thread is a child; `parent` is the thread that started it and is exported with it."""
+
+    def __init__(self, thread_id: str, parent: str) -> None:
+        self.thread_id = thread_id
+        self.parent = parent
+        super().__init__(
+            f"thread {thread_id} is a child of thread {parent}; export thread {parent}, which "
+            "brings it along"
+        )
+
+
+class SecretInThread(WorkflowError):
+    """The value of the key `name` is in the object `hash` of a thread that was to be exported."""
+
+    def __init__(self, name: str, hash: str) -> None:
+        self.name = name
+        self.hash = hash
+        super().__init__(
+            f"the thread holds the value of {name}, in its object {hash}: nothing was exported. "
+            "The value can't be taken out, because records are named by their contents; replace "
+            "that key with a new one, or add --with-secrets (`with_secrets=True`) to let it leave"
+        )
+
+
+class ThreadFileError(WorkflowError):
+    """The file at `path` is not a thread file that can be read. Nothing was taken from it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{str(path)!r} can't be read: {reason}")
+
+
+class ThreadExists(WorkflowError):
+    """The store has a thread of this id already, and it isn't as in the file."""
+
+    def __init__(self, thread_id: str) -> None:
+        self.thread_id = thread_id
+        super().__init__(
+            f"thread {thread_id} is in this store already, and has gone on otherwise than in the "
+            "file; nothing was imported. Delete it here first, or import the file into another "
+            "home (--home)"
         )
 
 

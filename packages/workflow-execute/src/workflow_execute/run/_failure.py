@@ -73,10 +73,16 @@ def message_of(error: BaseException) -> str:
 
 def storable(text: str) -> str:
     """Text without lone surrogates, and without what the environment keeps secret."""
+    for name, value in environment_secrets():
+        text = text.replace(value, f"${{{name}}}")
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def environment_secrets() -> Iterator[tuple[str, str]]:
+    """What the environment keeps secret: the name and value of each such variable."""
     for name, value in os.environ.items():
         if len(value) >= _MIN_SECRET_CHARS and _SECRET_NAME.search(name):
-            text = text.replace(value, f"${{{name}}}")
-    return text.encode("utf-8", "backslashreplace").decode()
+            yield name, value
 
 
 def _causes(error: BaseException, depth: int = 0) -> Iterator[BaseException]:

@@ -1,0 +1,108 @@
+"""Makes sure that the objects of a file are the threads that it names, before one is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from workflow_cas import Entry, Store
+from workflow_execute._records import StatusRecord
+from workflow_execute.exchange._format import ThreadRefs, is_thread_id
+from workflow_execute.journal._turn_records import TurnRecords
+from workflow_execute.threads._read import (
+    Chain,
+    children_of_turn,
+    current_attempt,
+    read_attempts,
+    read_chain,
+)
+from workflow_execute.threads._summary import entry_of, with_prompt, with_status
+from workflow_protocol import Hash, WorkflowError
+
+
+class NotAThread(Exception):
+    """The objects are not those of a thread. The message says what is wrong."""
+
+
+class CheckedThread(NamedTuple):
+    """What the records of a thread come to."""
+
+    entry: Entry
+    """Made anew from the records."""
+    bundle: Hash | None
+    children: list[str]
+    """The ids of what it started."""
+
+
+async def check_threads(store: Store, threads: Iterable[ThreadRefs]) -> list[CheckedThread]:
+    """Read all records of the threads.
+
+    Raises:
+        NotAThread: a record is missing, of another kind or not one that a thread has; or there is
+            a thread that none of those before it started.
+    """
+    checked: list[CheckedThread] = []
+    wanted: set[str] = set()
+    for at, thread in enumerate(threads):
+        if at and thread.id not in wanted:
+            raise NotAThread(f"thread {thread.id} was not started by one before it")
+        try:
+            found = await _check_thread(store, thread)
+        except (
+            WorkflowError, msgspec.MsgspecError, ValueError, LookupError, RecursionError,
+        ) as error:  # fmt: skip
+            raise NotAThread(f"thread {thread.id} can't be read: {error}") from error
+        checked.append(found)
+        wanted.update(found.children)
+    return checked
+
+
+async def _check_thread(store: Store, thread: ThreadRefs) -> CheckedThread:
+    chain = await read_chain(store, thread.head)
+    _check_ids(thread, chain)
+    prompt = (await store.get(chain.start.prompt)).text()
+    for state, record in zip(chain.states, chain.records, strict=True):
+        await _check_content(store, _at(state.refs, record.value))
+        await _check_content(store, _at(state.refs, record.content))
+        if record.turn is not None:
+            await _check_turn(store, _at(state.refs, record.turn))
+    status = (await store.get(thread.status)).as_node().read(StatusRecord)
+    children = [each for record in chain.records for each in record.child_threads]
+    children += await _check_turn(store, thread.turn)
+    for each in children:
+        if not is_thread_id(each):
+            raise ValueError(f"{each[:100]!r} can't be the id of a thread")
+    entry = entry_of(with_status(with_prompt(chain.summary, prompt), status))
+    return CheckedThread(entry, chain.start.bundle, children)
+
+
+def _check_ids(thread: ThreadRefs, chain: Chain) -> None:
+    if chain.start.thread_id != thread.id:
+        raise ValueError(f"its records are those of thread {chain.start.thread_id[:100]!r}")
+    for each in (chain.start.parent_thread, chain.summary.origin):
+        if each is not None and not is_thread_id(each):
+            raise ValueError(f"{each[:100]!r} can't be the id of a thread")
+
+
+async def _check_content(store: Store, hash: Hash) -> None:
+    (await store.get(hash)).text()
+
+
+async def _check_turn(store: Store, last: Hash | None) -> list[str]:
+    """Read the records of a turn, and give the ids of the threads that it started."""
+    attempts = await read_attempts(store, last)
+    TurnRecords.of(current_attempt(attempts))
+    return [str(each) for each in children_of_turn(attempts)]
+
+
+def _at(refs: tuple[Hash, ...], position: int) -> Hash:
+    """What a record names by its position.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if not 0 <= position < len(refs):
+        raise ValueError(f"a record refers to its object {position} of {len(refs)}")
+    return refs[position]
