@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_cas import StoreFormat, content, node
+from workflow_cas import StoreFormat, content, node, restore
 from workflow_protocol import Hash
 
 A, B = Hash("a" * 64), Hash("b" * 64)
@@ -154,3 +154,12 @@ def shuffled(value: object, rnd: random.Random) -> object:
             return {key: shuffled(item, rnd) for key, item in items}
         case _:
             return value
+
+
+def test_an_object_is_restored_from_its_bytes_and_from_no_others() -> None:
+    text = content("text")
+    made = node("state", {"role": "planner"}, [text.hash])
+    for each in (text, made):
+        assert restore(each.hash, each.kind, each.data) == each
+        assert restore(each.hash, each.kind, each.data + b" ") is None
+        assert restore(text.hash, "node", each.data) is None

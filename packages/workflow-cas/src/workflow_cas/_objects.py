@@ -142,7 +142,7 @@ def is_hash(text: str) -> bool:
 
 
 def restore(hash: Hash, kind: Kind, data: bytes) -> Stored | None:
-    """The object that these bytes are, or `None` if they are not the ones that `hash` names."""
+    """Make an object of stored bytes; `None` if they are not the ones that `hash` names."""
     if hash_of(kind, data) != hash:
         return None
     try:

@@ -76,6 +76,7 @@ from workflow_register.config._file import (
     load_config,
     update_config,
 )
+from workflow_register.config._secrets import configured_secrets
 from workflow_register.describing._changes import describe_changes, module_changes
 from workflow_register.describing._fields import SchemaField, schema_fields
 from workflow_register.describing._graph import back_edges, reading_order, table_rows
@@ -144,6 +145,7 @@ __all__ = [
     "check_name",
     "config_path",
     "configured_llm",
+    "configured_secrets",
     "describe_changes",
     "effective_config",
     "environment_config",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from uwf.arguments._group import CommandGroup
 from uwf.arguments._run import THREAD_HELP, add_new_place, add_resume_command
@@ -57,8 +58,7 @@ def add_thread_commands(above: CommandGroup) -> None:
     add = above.group(
         "thread",
         "work with threads: list, show, resume, follow, join, answer, pause, cancel, delete, fork, "
-        "replay, "
-        "compare, request",
+        "replay, compare, request, export, import",
     )
     _add_list(add)
     add_show_command(add)
@@ -97,6 +97,32 @@ def add_thread_commands(above: CommandGroup) -> None:
         example="latest 1",
     )
     sub.add_argument("number", type=int, help="the number of the request; the first is 1")
+    _add_exchange(add)
+
+
+def _add_exchange(add: CommandGroup) -> None:
+    sub = _add_for_one(
+        add,
+        "export",
+        "_exchange:export",
+        "write a thread with its child threads into one file, without keys",
+        example="latest --to review.uwf",
+    )
+    sub.add_argument(
+        "--to", type=Path, metavar="FILE", help="the file to write (default: standard output)"
+    )
+    sub.add_argument(
+        "--with-secrets",
+        action="store_true",
+        help="write it even if the value of a configured key is in it",
+    )
+    sub = add(
+        "import",
+        "_exchange:import_",
+        "take a thread out of a file, verified, all of it or nothing",
+        example="review.uwf",
+    )
+    sub.add_argument("file", type=Path, help="what `uwf thread export` has written")
 
 
 def _add_for_one(
