@@ -171,7 +171,7 @@ AWAITED: Any = wait
         ({"table": {3: WRITER}}, "table: a key is of type int; use a role or START"),
         (
             row((approved, REVIEWER)),
-            "table['writer'][0]: this is of type tuple; use a role, END or when(check, role)",
+            "table['writer'][0]: this is of type tuple; use a role, END, when(check, role), or",
         ),
         (row(approved), "table['writer'][0]: this is of type function; use"),
         (row(when(approved, cast("Any", None)), REVIEWER), "[0]: this is of type NoneType; use"),
@@ -186,8 +186,11 @@ AWAITED: Any = wait
         (row(role("odd", Unknown)), "can't be used as a schema"),
         ({"table": {**TABLE, "writer": END}}, "this role has two rows"),
         ({"table": {**TABLE, START: []}}, "table['__start__']: there is no transition from here"),
-        ({"table": {**TABLE, END: WRITER}}, "'__end__' is not among the roles"),
-        (row(START), "'__start__' is not among the roles"),
+        (
+            {"table": {**TABLE, END: WRITER}},
+            "table['__end__']: END ends the thread, so it has no row",
+        ),
+        (row(START), "table['writer'][0]: START is no target; name the role"),
         (row(REVIEWER, END), "those after it are never taken"),
         (
             row(when(lambda ctx: True, END), REVIEWER),

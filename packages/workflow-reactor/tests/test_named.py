@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -52,6 +53,8 @@ def test_a_provider_a_model_and_a_name_do_for_a_model() -> None:
     assert type(model_of(provider)) is type(model)
     with pytest.raises(ModelNameError, match="a model's name is empty"):
         model_of(" ")
+    with pytest.raises(ModelNameError, match="a model is of type NoneType; use a name such as"):
+        model_of(cast("Any", None))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 from workflow_protocol import (
     AdapterBinding,
@@ -11,7 +12,9 @@ from workflow_protocol import (
     CheckedAdapter,
     DefinitionError,
     Fault,
+    Items,
     RoleDefinition,
+    WorkflowDefinition,
 )
 
 
@@ -22,6 +25,8 @@ def bound_adapters(definition: AnyDefinition, binding: AdapterBinding) -> Mappin
         DefinitionError: an override is for no role of the definition, or a role has no adapter or
             one that can't carry it out. All faults at once, each with its place.
     """
+    if unlike := list(_shape_faults(definition, binding)):
+        raise DefinitionError(unlike)
     overrides = list(binding.overrides.items()) if binding.overrides is not None else []
     named = {_name(key): adapter for key, adapter in overrides}
     faults = list(_override_faults(definition, [key for key, _ in overrides]))
@@ -41,6 +46,29 @@ def bound_adapters(definition: AnyDefinition, binding: AdapterBinding) -> Mappin
     if faults:
         raise DefinitionError(list(dict.fromkeys(faults)))
     return adapters
+
+
+def _shape_faults(definition: object, binding: object) -> Iterable[Fault]:
+    """Arguments that are something else, as a checker of types would say too."""
+    if not isinstance(definition, WorkflowDefinition):
+        kind = type(definition).__name__
+        yield Fault("definition", f"it is of type {kind}; use a WorkflowDefinition")
+    if not isinstance(binding, AdapterBinding):
+        kind = type(binding).__name__
+        yield Fault("binding", f"it is of type {kind}; write AdapterBinding(adapter)")
+        return
+    overrides = cast("object", binding.overrides)
+    if overrides is None:
+        return
+    if not callable(getattr(overrides, "items", None)):
+        kind = type(overrides).__name__
+        yield Fault("overrides", f"it is of type {kind}; use a dict of adapters by role")
+        return
+    for key, _ in cast("Items[object, object]", overrides).items():
+        if not isinstance(key, str | RoleDefinition):
+            yield Fault(
+                "overrides", f"a key is of type {type(key).__name__}; use a role or its name"
+            )
 
 
 def _override_faults(

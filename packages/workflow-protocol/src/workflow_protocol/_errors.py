@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from workflow_protocol._short import short
+
 _SHOWN_MISFITS = 10
 
 
@@ -37,7 +39,7 @@ class DefinitionError(WorkflowError):
     """A workflow definition can't work. `faults` holds everything that is wrong with it."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(dict.fromkeys(faults))
         lines = "".join(f"\n  {fault}" for fault in self.faults)
         count = len(self.faults)
         super().__init__(f"the workflow definition has {count} fault{'s' * (count != 1)}:{lines}")
@@ -48,7 +50,7 @@ class SchemaTypeError(WorkflowError, TypeError):
 
     def __init__(self, type_: object, reason: str) -> None:
         self.type = type_
-        name = type_.__qualname__ if isinstance(type_, type) else repr(type_)
+        name = type_.__qualname__ if isinstance(type_, type) else short(type_)
         super().__init__(f"{name} can't be used as a schema: {reason}")
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 def short(value: object, *, chars: int = 120) -> str:
     """The `repr` of a value, cut off where it is longer."""
-    shown = repr(value)
-    return shown if len(shown) <= chars else f"{shown[: chars - 1]}…"
+    return cut(repr(value), chars=chars)
+
+
+def cut(text: str, *, chars: int = 120) -> str:
+    """A text, cut off where it is longer."""
+    return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
 def short_path(names: tuple[str, ...], *, count: int = 8) -> str:

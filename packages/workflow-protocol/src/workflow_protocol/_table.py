@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, cast
 from typing_extensions import TypeForm
 
 from workflow_protocol._errors import Fault, SchemaTypeError
+from workflow_protocol._functions import function_fault
 from workflow_protocol._role import RoleDefinition
+from workflow_protocol._short import cut, short
 from workflow_protocol._transition import (
     END,
     START,
@@ -17,12 +19,12 @@ from workflow_protocol._transition import (
     Table,
     Target,
     Transition,
-    is_async,
     name_of_target,
 )
 from workflow_protocol.schemas._schema import schema_of
 from workflow_protocol.schemas._stored import check_storable
 
+MAX_NAME_CHARS = 100
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 
@@ -54,16 +56,18 @@ class ReadTable(NamedTuple):
 def read_table(table: Table) -> ReadTable:
     """Read it, and find all that is wrong with it."""
     lines, faults = _read_lines(table)
+    unread = len(faults)
     known: dict[str, Role] = {}
     for place, target in _mentions(lines):
         if isinstance(target, RoleDefinition):
             first = known.setdefault(target.name, target)
             if first is not target:
-                words = f"another role is called {target.name!r} too; give each its own name"
+                words = f"another role is called {short(target.name)} too; give each its own name"
                 faults.append(Fault(place, words))
     faults += _role_faults(known.values())
     faults += _line_faults(lines, known)
-    faults += _path_faults(lines, known)
+    if unread == 0:  # else a path may seem to be missing that stands in what can't be read
+        faults += _path_faults(lines, known)
     return ReadTable(tuple(known.values()), _rows(lines, known), faults)
 
 
@@ -71,37 +75,41 @@ def _read_lines(table: Table) -> tuple[list[Line], list[Fault]]:
     """The rows as they are written, without what can't stand in a table."""
     lines: list[Line] = []
     faults: list[Fault] = []
+    if not callable(getattr(table, "items", None)):
+        kind = type(cast("object", table)).__name__
+        return [], [Fault("table", f"it is of type {kind}; use a dict of rows by role")]
     for key, row in table.items():
-        if not _is_target(key):
-            kind = type(cast("object", key)).__name__
-            faults.append(Fault("table", f"a key is of type {kind}; use a role or START"))
+        if words := _target_fault(key):
+            faults.append(Fault("table", f"a key {words}; use a role or START"))
             continue
-        place = f"table[{name_of_target(key)!r}]"
+        place = f"table[{short(name_of_target(key))}]"
         cells: list[Cell] = []
         for at, each in _places(place, row):
             transition = each if isinstance(each, Transition) else Transition(cast("Target", each))
-            if _is_target(transition.to):
-                cells.append(Cell(at, transition))
+            if words := _target_fault(transition.to):
+                use = "use a role, END, when(check, role), or a list of these"
+                faults.append(Fault(at, f"this {words}; {use}"))
             else:
-                kind = type(cast("object", transition.to)).__name__
-                faults.append(
-                    Fault(at, f"this is of type {kind}; use a role, END or when(check, role)")
-                )
+                cells.append(Cell(at, transition))
         lines.append(Line(place, key, cells))
     return lines, faults
 
 
 def _places(place: str, row: object) -> Iterator[tuple[str, object]]:
     """What stands in a row, and where."""
-    if isinstance(row, Sequence) and not isinstance(row, str):
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes):
         for index, each in enumerate(cast("Sequence[object]", row)):
             yield f"{place}[{index}]", each
     else:
         yield place, row
 
 
-def _is_target(value: object) -> bool:
-    return isinstance(value, str | RoleDefinition)
+def _target_fault(value: object) -> str:
+    """What keeps a value from naming a role, `START` or `END`; empty if nothing."""
+    if not isinstance(value, str | RoleDefinition):
+        return f"is of type {type(value).__name__}"
+    name = cast("object", name_of_target(cast("Target", value)))
+    return "" if isinstance(name, str) else f"is a role whose name is of type {type(name).__name__}"
 
 
 def _mentions(lines: Sequence[Line]) -> Iterator[tuple[str, Target]]:
@@ -113,11 +121,16 @@ def _mentions(lines: Sequence[Line]) -> Iterator[tuple[str, Target]]:
 
 def _role_faults(roles: Iterable[Role]) -> Iterable[Fault]:
     for role in roles:
-        place = f"role {role.name!r}"
+        place = f"role {short(role.name)}"
         if role.name in {START, END}:
             yield Fault(place, "this name is reserved; choose another")
-        elif not _NAME.fullmatch(role.name):
-            yield Fault(place, "use lower-case words joined by - or _, such as 'code-reviewer'")
+        elif not _NAME.fullmatch(role.name) or len(role.name) > MAX_NAME_CHARS:
+            words = "use lower-case words joined by - or _, such as 'code-reviewer'"
+            yield Fault(place, f"{words}, of at most {MAX_NAME_CHARS} characters")
+        for field in ("description", "system_prompt"):
+            value = cast("object", getattr(role, field))
+            if not isinstance(value, str):
+                yield Fault(f"{place}.{field}", f"it is of type {type(value).__name__}; use text")
         yield from schema_faults(f"{place}.schema", role.schema)
 
 
@@ -150,26 +163,31 @@ def _line_faults(lines: Sequence[Line], known: Mapping[str, Role]) -> Iterable[F
 def _reference_faults(
     place: str, target: Target, known: Mapping[str, Role], *, reserved: str
 ) -> Iterable[Fault]:
-    if isinstance(target, str) and target != reserved and target not in known:
-        there = ", ".join(known) or "none"
-        yield Fault(place, f"{target!r} is not among the roles of the table ({there})")
+    if target == START and reserved != START:
+        yield Fault(place, "START is no target; name the role to begin with again")
+    elif target == END and reserved != END:
+        yield Fault(place, "END ends the thread, so it has no row; leave it out")
+    elif isinstance(target, str) and target != reserved and target not in known:
+        there = cut(", ".join(known)) or "none"
+        yield Fault(place, f"{short(target)} is not among the roles of the table ({there})")
 
 
 def _transition_faults(place: str, transition: Transition) -> Iterable[Fault]:
     condition, tell = transition.condition, cast("object", transition.tell)
     if condition is not None:
-        if not callable(condition.check):
-            kind = type(cast("object", condition.check)).__name__
-            yield Fault(place, f"the check is of type {kind}; use a function of the thread")
-        elif not condition.name:
+        name = cast("object", condition.name)
+        if words := function_fault(condition.check):
+            yield Fault(place, f"the check {short(name)} {words}" if name else f"the check {words}")
+        elif not name:
             yield Fault(place, "the check has no name of its own; write when(…, name='…')")
-        if is_async(condition.check):
-            yield Fault(place, f"the check {condition.name!r} is async; make it a plain `def`")
-    if not isinstance(tell, str) and not callable(tell):
-        kind = type(tell).__name__
-        yield Fault(place, f"`tell` is of type {kind}; use text or a function of the thread")
-    elif is_async(tell):
-        yield Fault(place, "the function that `tell` is given is async; make it a plain `def`")
+        elif not isinstance(name, str):
+            yield Fault(place, f"the name of the check is of type {type(name).__name__}; use text")
+    if not isinstance(tell, str):
+        if not callable(tell):
+            kind = type(tell).__name__
+            yield Fault(place, f"`tell` is of type {kind}; use text or a function of the thread")
+        elif words := function_fault(tell):
+            yield Fault(place, f"the function that `tell` is given {words}")
     if tell and transition.to == END:
         yield Fault(place, "nobody reads what END is told; leave `tell` out")
 
@@ -180,11 +198,15 @@ def _path_faults(lines: Sequence[Line], known: Mapping[str, Role]) -> Iterable[F
         yield Fault("table", "there are no roles; begin it with START: role")
     for name in (START, *known):
         if not rows.get(name):
-            yield Fault(f"table[{name!r}]", "there is no transition from here; name a role, or END")
+            yield Fault(
+                f"table[{short(name)}]", "there is no transition from here; name a role, or END"
+            )
     reachable = _reachable(rows)
     for name in known:
         if name not in reachable:
-            yield Fault(f"role {name!r}", "no path leads from START to this role; add a transition")
+            yield Fault(
+                f"role {short(name)}", "no path leads from START to this role; add a transition"
+            )
 
 
 def _reachable(rows: Mapping[str, Sequence[Cell]]) -> set[str]:
@@ -232,7 +254,7 @@ def result_faults(
     ]
     for source, index in ends:
         if source != name:
-            place = f"table[{source!r}]" + (f"[{index}]" if len(rows[source]) > 1 else "")
-            yield Fault(place, f"END is reached from here, but the result is that of {name!r}")
+            place = f"table[{short(source)}]" + (f"[{index}]" if len(rows[source]) > 1 else "")
+            yield Fault(place, f"END is reached from here, but the result is that of {short(name)}")
     if name not in dict(ends):
-        yield Fault("result", f"no transition leads from {name!r} to END; add one")
+        yield Fault("result", f"no transition leads from {short(name)} to END; add one")

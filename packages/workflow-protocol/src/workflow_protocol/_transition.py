@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from workflow_protocol._functions import first_line_of, name_of
 from workflow_protocol._items import Items
 from workflow_protocol._role import RoleDefinition
+from workflow_protocol._short import short
 from workflow_protocol._thread import ThreadContext
 
 START = "__start__"
@@ -28,6 +29,9 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     check: Callable[[ThreadContext], bool]
 
+    def __repr__(self) -> str:
+        return f"Condition({self.name!r})"
+
     def holds(self, ctx: ThreadContext) -> bool:
         """Ask it.
 
@@ -36,7 +40,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         """
         answer = cast("object", self.check(ctx))
         if not isinstance(answer, bool):
-            raise TypeError(f"condition {self.name!r} returned {answer!r}; return True or False")
+            words = f"condition {self.name!r} returned {short(answer)}; return True or False"
+            raise TypeError(words)
         return answer
 
 
@@ -49,6 +54,10 @@ class Transition(msgspec.Struct, frozen=True):
     tell: Tell = ""
     """What the role that it leads to is told, beside the thread."""
 
+    def __repr__(self) -> str:
+        condition = "" if self.condition is None else f" when {self.condition.name}"
+        return f"Transition(→ {name_of_target(self.to)}{condition})"
+
     def told(self, ctx: ThreadContext) -> str:
         """What the next role is told.
 
@@ -60,7 +69,7 @@ class Transition(msgspec.Struct, frozen=True):
         words = cast("object", self.tell(ctx))
         if not isinstance(words, str):
             name = name_of(self.tell) or "tell"
-            raise TypeError(f"`tell` ({name}) returned {words!r}; return a string")
+            raise TypeError(f"`tell` ({name}) returned {short(words)}; return a string")
         return words
 
 
@@ -89,7 +98,7 @@ def when(
         name: of the condition, where the function has none, as a lambda.
     """
     if not isinstance(check, Condition):
-        check = Condition(name=name_of(check), description=_first_line_of(check), check=check)
+        check = Condition(name=name_of(check), description=first_line_of(check), check=check)
     if name:
         check = msgspec.structs.replace(check, name=name)
     return Transition(to, check, tell)
@@ -103,21 +112,3 @@ def otherwise(to: Target, *, tell: Tell) -> Transition:
 def name_of_target(target: Target) -> str:
     """The name of a role, or of `START` or `END`."""
     return target if isinstance(target, str) else target.name
-
-
-def name_of(function: object) -> str:
-    """The name of a function; empty where it has none that says something."""
-    name = getattr(function, "__name__", "")
-    return name if isinstance(name, str) and name.isidentifier() else ""
-
-
-def is_async(function: object) -> bool:
-    """Whether calling it gives a coroutine, which would always count as true."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - of an object with such a method
-    )
-
-
-def _first_line_of(function: object) -> str:
-    words = inspect.getdoc(function) if name_of(function) else None
-    return (words or "").partition("\n\n")[0].replace("\n", " ")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, overload
+from typing import Any, Generic, cast, overload
 
 from typing_extensions import TypeForm, TypeVar
 
 from workflow_protocol._errors import DefinitionError, Fault, RoutingError
+from workflow_protocol._functions import function_fault
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._table import read_table, result_faults, schema_faults
 from workflow_protocol._thread import Completion, ThreadContext
@@ -108,6 +109,11 @@ class WorkflowDefinition(Generic[In, Out]):
     ) -> None:
         roles, rows, found = read_table(table)
         faults: list[Fault] = [*found, *schema_faults("input", input)]
+        if not isinstance(cast("object", description), str):
+            kind = type(cast("object", description)).__name__
+            faults.append(Fault("description", f"it is of type {kind}; use text"))
+        if words := function_fault(complete):
+            faults.append(Fault("complete", f"it {words}"))
         if result is not None:
             faults += result_faults(rows, roles, result)
         if faults:

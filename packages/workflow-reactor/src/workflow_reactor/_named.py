@@ -73,10 +73,16 @@ def model_of(model: str | LlmProvider | LlmFn | LlmSource) -> LlmFn | LlmSource:
     """The model that is meant by a name, a provider or a model.
 
     Raises:
-        ModelNameError: the name is empty.
+        ModelNameError: the name is empty, or it is none of these.
     """
     if isinstance(model, str):
         return named_llm(model)
+    given = cast("object", model)
+    if not callable(given) and not isinstance(given, LlmProvider | LlmSource):
+        raise ModelNameError(
+            f"a model is of type {type(given).__name__}; use a name such as 'default', "
+            "an LlmProvider or a model"
+        )
     return create_llm_fn(model) if isinstance(model, LlmProvider) else model
 
 

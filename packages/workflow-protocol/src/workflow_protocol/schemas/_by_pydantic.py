@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 import pydantic
-import pydantic_core
 from typing_extensions import TypeForm
 
 from workflow_protocol._errors import Fault, SchemaMismatch
@@ -24,20 +23,6 @@ from workflow_protocol.schemas._json_schema import (
 from workflow_protocol.schemas._union_work import MAX_TRIES, count_tries, has_nested_unions
 
 T = TypeVar("T")
-
-unusable = (
-    pydantic.PydanticUserError,
-    pydantic.PydanticSchemaGenerationError,
-    pydantic.PydanticUndefinedAnnotation,
-    pydantic.errors.PydanticInvalidForJsonSchema,
-    pydantic_core.SchemaError,
-    ImportError,
-    NameError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-)
-"""What pydantic raises at a type that it can't use."""
 
 
 class PydanticSchema(Generic[T]):

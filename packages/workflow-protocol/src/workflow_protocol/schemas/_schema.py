@@ -103,6 +103,8 @@ def _cached_schema(type_: Any) -> Schema[Any]:
 
 
 def _build_schema(type_: Any) -> Schema[Any]:
+    if isinstance(type_, str):
+        raise SchemaTypeError(type_, "it is text; give the type itself, without quotes")
     libraries = {library: place for place, library in reversed([*_libraries_of(type_)])}
     if len(libraries) > 1:
         places = " and ".join(f"{place} is of {name}" for name, place in libraries.items())
@@ -131,11 +133,11 @@ def _by_msgspec(type_: Any, *, last: bool) -> Schema[Any] | None:
 
 
 def _by_pydantic(type_: Any) -> Schema[Any]:
-    from workflow_protocol.schemas._by_pydantic import PydanticSchema, unusable
+    from workflow_protocol.schemas._by_pydantic import PydanticSchema
 
     try:
         return PydanticSchema(type_)
-    except unusable as error:
+    except Exception as error:  # types may have code of their own, which raises anything
         raise _refusal(type_, PydanticSchema, error) from error
 
 
