@@ -17,13 +17,13 @@ from workflow_util_agent._cgroups import (
     limited_group,
     parent_of_kind,
 )
-from workflow_util_agent.process import CommandResult, run_command
+from workflow_util_agent.process import ProcessResult, run_command
 
 LIMITS = Limits(memory_bytes=64 << 20, processes=20)
 needs_groups = pytest.mark.skipif(not group_parents(), reason="control groups can't be made here")
 
 
-async def run(folder: Path, script: str, *, adopt: bool = True) -> CommandResult:
+async def run(folder: Path, script: str, *, adopt: bool = True) -> ProcessResult:
     return await run_command(
         ["sh", "-c", script],
         cwd=folder,

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import pytest
 
 from workflow_util_agent.process import (
-    CommandResult,
     ProcessNotStarted,
+    ProcessResult,
     run_command,
 )
 
@@ -25,7 +25,7 @@ async def run(
     *,
     stdin: bytes = b"",
     timeout_s: float = 20,
-) -> tuple[CommandResult, bytes]:
+) -> tuple[ProcessResult, bytes]:
     """Run a shell script with its standard output apart; the process, and that output."""
     collected = bytearray()
 
@@ -184,7 +184,7 @@ async def test_a_caller_can_talk_with_a_command_while_it_runs(tmp_path: Path) ->
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
     errors, theirs_err = os.pipe()
-    results: list[CommandResult] = []
+    results: list[ProcessResult] = []
 
     async def serve() -> None:
         results.append(

@@ -18,7 +18,7 @@ from workflow_agent_cli._record import UNKNOWN, AgentRun, RunOutcome
 from workflow_agent_cli.agents._profiles import AgentProfile
 from workflow_agent_cli.agents._reading import Reading
 from workflow_protocol import Event, ToolFinished
-from workflow_util_agent.process import CommandResult, ProcessNotStarted, run_command
+from workflow_util_agent.process import ProcessNotStarted, ProcessResult, run_command
 
 _MAX_STDERR_BYTES = 16 * 1024
 _MAX_REPORT_BYTES = 1024 * 1024
@@ -176,7 +176,7 @@ def _command_line(spec: RunSpec, report: Path) -> list[str]:
 
 
 def outcome_of(
-    profile: AgentProfile, reading: Reading, ran: CommandResult, *, left_out: int, non_json: str
+    profile: AgentProfile, reading: Reading, ran: ProcessResult, *, left_out: int, non_json: str
 ) -> tuple[RunOutcome, str]:
     """How it went, and the words for what went wrong. An exit code of 0 alone proves nothing.
 

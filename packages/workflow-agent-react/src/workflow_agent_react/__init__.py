@@ -6,6 +6,12 @@ from workflow_agent_react._adapter import (
     create_react_adapter,
     create_react_agent,
 )
+from workflow_agent_react._command import (
+    CommandAdapter,
+    CommandNotRun,
+    CommandResult,
+    command_adapter,
+)
 from workflow_agent_react._errors import (
     BadArguments,
     GuardError,
@@ -64,6 +70,9 @@ __all__ = [
     "Ask",
     "BadArguments",
     "CallHistory",
+    "CommandAdapter",
+    "CommandNotRun",
+    "CommandResult",
     "Decision",
     "Deny",
     "Dialect",
@@ -90,6 +99,7 @@ __all__ = [
     "VersionedGuard",
     "XmlDialect",
     "all_of",
+    "command_adapter",
     "create_react_adapter",
     "create_react_agent",
     "mcp_toolset",

@@ -14,7 +14,7 @@ from workflow_agent_react.shell._sandbox import (
 )
 from workflow_agent_react.shell._shell import Shell
 from workflow_util_agent import _cgroups
-from workflow_util_agent.process import CommandResult, limits_work
+from workflow_util_agent.process import ProcessResult, limits_work
 
 needs_groups = pytest.mark.skipif(not limits_work(), reason="control groups can't be made here")
 needs_sandbox = pytest.mark.skipif(bool(sandbox_fault()), reason=sandbox_fault())
@@ -110,7 +110,7 @@ def test_without_groups_the_processes_of_a_sandbox_are_limited_but_for_those_of_
         command.close()
 
     assert "fork" in ran.stderr
-    result = CommandResult(output=ran.stderr, exit_code=2, wall_s=0)
+    result = ProcessResult(output=ran.stderr, exit_code=2, wall_s=0)
     assert LIMITS.told(result, in_sandbox=True) == [
         "perhaps the limit for processes: 30 may run at a time"
     ]

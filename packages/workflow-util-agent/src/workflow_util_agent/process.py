@@ -28,9 +28,9 @@ from workflow_util_agent._output import ShortenedOutput
 
 __all__ = [
     "GRACE_S",
-    "CommandResult",
     "Limits",
     "ProcessNotStarted",
+    "ProcessResult",
     "ShortenedOutput",
     "ending",
     "limits_work",
@@ -88,7 +88,7 @@ class ProcessNotStarted(WorkflowError):
         super().__init__(f"the command could not be started: {reason}")
 
 
-class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a command went."""
 
     output: str
@@ -118,7 +118,7 @@ async def run_command(
     limits: Limits | None = None,
     pass_fds: Sequence[int] = (),
     stdio: Sequence[int] = (),
-) -> CommandResult:
+) -> ProcessResult:
     """Run a command and, on every way out, kill whatever is left of it.
 
     That holds for a timeout, for cancellation, and if this process is killed itself.
@@ -128,7 +128,7 @@ async def run_command(
         cwd: the folder to run it in.
         env: its whole environment; nothing is inherited.
         timeout_s: seconds that it may take.
-        max_output_bytes: how much of `CommandResult.output` is kept: its beginning and its end.
+        max_output_bytes: how much of `ProcessResult.output` is kept: its beginning and its end.
             What is long waits in a temporary file until the command has ended.
         adopt: look after processes that leave the session; not needed where the command is a
             sandbox with processes of its own, which ends when its input does.
@@ -145,7 +145,7 @@ async def run_command(
     """
     if sys.platform == "win32":
         raise ProcessNotStarted("commands run on Linux and macOS; on Windows, use WSL")
-    results: list[CommandResult] = []
+    results: list[ProcessResult] = []
     to_close = list(stdio)
 
     async def run() -> None:
@@ -170,7 +170,7 @@ async def run_command(
                 hits = group.hits() if group is not None else []
             text = await _text(output)
             results.append(
-                CommandResult(
+                ProcessResult(
                     output=text,
                     left_out_bytes=output.left_out,
                     exit_code=None if timed_out else process.returncode,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from workflow_util_agent.process import CommandResult, Limits, limits_work
+from workflow_util_agent.process import Limits, ProcessResult, limits_work
 
 # Without control groups: for each process by itself, and for processes only in a sandbox, where
 # they are counted apart since Linux 5.14. Shells differ in the letter for them.
@@ -39,11 +39,11 @@ class CommandLimits(msgspec.Struct, frozen=True, kw_only=True):
         processes = str(self.max_processes) if in_sandbox else ""
         return ["/bin/sh", "-c", _EACH, "sh", str(self._memory() // 1024), processes, *line]
 
-    def told(self, ran: CommandResult, *, in_sandbox: bool) -> list[str]:
+    def told(self, ran: ProcessResult, *, in_sandbox: bool) -> list[str]:
         """What to say of limits that were hit, or may have been by what the output says."""
         return list(self._hits(ran, in_sandbox=in_sandbox))
 
-    def _hits(self, ran: CommandResult, *, in_sandbox: bool) -> Iterator[str]:
+    def _hits(self, ran: ProcessResult, *, in_sandbox: bool) -> Iterator[str]:
         memory, processes = _size(self._memory()), self.max_processes
         if "memory" in ran.hits:
             yield f"out of memory: a process was killed, for all may have {memory} together"
@@ -62,7 +62,7 @@ class CommandLimits(msgspec.Struct, frozen=True, kw_only=True):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-def _says(ran: CommandResult, *words: str) -> bool:
+def _says(ran: ProcessResult, *words: str) -> bool:
     return any(word in ran.output for word in words)
 
 

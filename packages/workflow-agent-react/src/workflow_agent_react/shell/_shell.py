@@ -21,7 +21,7 @@ from workflow_agent_react.shell._sandbox import (
     sandboxed,
     use_sandbox,
 )
-from workflow_util_agent.process import CommandResult, ProcessNotStarted, ending, run_command
+from workflow_util_agent.process import ProcessNotStarted, ProcessResult, ending, run_command
 
 DEFAULT_TIMEOUT_S = 60
 MAX_TIMEOUT_S = 600
@@ -47,6 +47,15 @@ class _Prepared(NamedTuple):
     sandbox: SandboxedCommand | None
 
 
+class Ran(NamedTuple):
+    """How a command went."""
+
+    exit_code: int | None
+    """`None` where its time ran out."""
+    output: str
+    """The last line says how it ended."""
+
+
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
     """How commands run."""
 
@@ -66,24 +75,37 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
             SandboxUnavailable: a sandbox is required and there is none.
         """
         _must_be_usable(command)
+        ran = await self.execute(workspace, ["/bin/sh", "-c", command], timeout_s=timeout_s)
+        if ran.exit_code is None:
+            raise ToolError(f"{ran.output[:-1]}. Raise timeout_s or do less at once]")
+        return ran.output
+
+    async def execute(self, workspace: Path, words: Sequence[str], *, timeout_s: float) -> Ran:
+        """Run a program with its arguments in the workspace. See `run`.
+
+        Raises:
+            ToolError: it could not be started.
+            SandboxUnavailable: a sandbox is required and there is none.
+        """
         if not await anyio.Path(workspace).is_dir():
             raise ToolError("the workspace folder doesn't exist")
         prepared: _Prepared | None = None
         with anyio.CancelScope(shield=True):  # its descriptors must not get lost
-            prepared = await to_thread.run_sync(self._prepare, workspace, command)
+            prepared = await to_thread.run_sync(self._prepare, workspace, words)
         assert prepared is not None
         ran, undone = await self._run(workspace, prepared, timeout_s=timeout_s)
         hits = self.limits.told(ran, in_sandbox=prepared.sandbox is not None)
-        notes, words = [*_not_kept(ran), *hits, *undone], prepared.words
+        notes, words_of_mode = [*_not_kept(ran), *hits, *undone], prepared.words
         output = ran.output + "".join(f"[{note}]\n" for note in notes)
         if ran.exit_code is None:
             took = f"stopped: it took longer than {timeout_s:g} s"
-            raise ToolError(f"{output}[{took}; {words}. Raise timeout_s or do less at once]")
-        return f"{output}[{ending(ran.exit_code)}, {_seconds(ran.wall_s)}, {words}]"
+            return Ran(None, f"{output}[{took}; {words_of_mode}]")
+        ended = f"{ending(ran.exit_code)}, {_seconds(ran.wall_s)}, {words_of_mode}"
+        return Ran(ran.exit_code, f"{output}[{ended}]")
 
-    def _prepare(self, workspace: Path, command: str) -> _Prepared:
+    def _prepare(self, workspace: Path, command: Sequence[str]) -> _Prepared:
         in_sandbox, words = use_sandbox(self.sandbox)
-        line = self.limits.around(["/bin/sh", "-c", command], in_sandbox=in_sandbox)
+        line = self.limits.around(list(command), in_sandbox=in_sandbox)
         if not in_sandbox:
             return _Prepared(line, words, None)
         inside = ["/bin/sh", "-c", _INSIDE, "sh", *line]
@@ -93,7 +115,7 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _run(
         self, workspace: Path, prepared: _Prepared, *, timeout_s: float
-    ) -> tuple[CommandResult, list[str]]:
+    ) -> tuple[ProcessResult, list[str]]:
         sandbox, undone = prepared.sandbox, list[str]()
         try:
             ran = await run_command(
@@ -115,7 +137,7 @@ class Shell(msgspec.Struct, frozen=True, kw_only=True):
         return ran, undone
 
 
-def _not_kept(ran: CommandResult) -> list[str]:
+def _not_kept(ran: ProcessResult) -> list[str]:
     """The model may not come to see the place in the middle that says so."""
     words = "bytes of output in the middle were not kept; write long output to a file"
     return [f"{ran.left_out_bytes} {words}"] if ran.left_out_bytes else []
