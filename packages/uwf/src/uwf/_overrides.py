@@ -78,10 +78,11 @@ class Overrides:
         return (*models, *limits)
 
 
-def recorded_models(lines: Sequence[str]) -> Overrides:
-    """The models of a run by the options that its status keeps."""
+def serve_recorded(lines: Sequence[str]) -> AbstractContextManager[None]:
+    """Let the models of a run serve again while the block runs, by the options that it recorded."""
     words = [shlex.split(line) for line in lines]
-    return Overrides(dict(model_choice(value) for name, value in words if name == "--model"))
+    models = dict(model_choice(value) for name, value in words if name == "--model")
+    return Overrides(models).serve()
 
 
 def read_overrides(

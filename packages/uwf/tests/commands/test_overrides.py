@@ -44,6 +44,8 @@ def models_asked(server: LoopbackServer) -> list[str]:
 
 
 TWO_SCENES = f"""{AGENT}
+from workflow_register import configured_llm
+
 def agent(llm):
     return create_react_adapter(ReactAdapterConfig(llm=llm, dialect="native"))
 
@@ -142,6 +144,11 @@ async def test_a_thread_goes_on_with_another_model_from_where_the_first_has_reco
         resumed = await uwf("thread", "resume", "--model", "spare/b")
         assert (resumed.code, json.loads(resumed.out)) == (0, "b")
         assert models_asked(two.spare) == ["b"]
+        assert (await uwf("thread", "replay", "latest")).code == 0
+        requests = [(await uwf("thread", "request", "latest", n)).out for n in (1, 2)]
+        assert [json.loads(each)["model"] for each in requests] == ["a", "b"]
+        told = await uwf("show", "--requests")
+        assert (told.code, told.err) == (0, "")
 
 
 async def test_within_a_turn_another_model_is_refused_and_fresh_goes_on_with_it(uwf: Cli) -> None:

@@ -97,6 +97,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     made."""
     models: tuple[str, ...] = ()
     """The models that the role asked."""
+    run_options: tuple[str, ...] = ()
+    """What was set for the run that made the step, as the status of that run has it."""
 
 
 class TurnRecord(
@@ -107,7 +109,7 @@ class TurnRecord(
     rename={
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
         "fingerprint": "s", "value": "v", "first": "f", "charged_tokens": "u",
-        "charged_micros": "m", "by": "b", "took_ms": "w",
+        "charged_micros": "m", "by": "b", "took_ms": "w", "role": "r",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
@@ -140,6 +142,8 @@ class TurnRecord(
     """Who gave an answer: the user and the process."""
     took_ms: int = 0
     """How long the effect was at work, the commits around it not counted."""
+    role: str = ""
+    """The role at work. Of each run, the first record that the role makes has it."""
 
 
 class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,6 +7,7 @@ import sys
 
 import msgspec
 
+from uwf._overrides import serve_recorded
 from uwf._store import open_existing
 from uwf.commands._run import workflow_of
 from uwf.terminal._comparison import comparison_lines
@@ -81,7 +82,9 @@ async def _rebuilt(store: Store, recorded: RecordedThread, place: RequestPlace) 
     try:
         with contextlib.redirect_stdout(sys.stderr):  # the roles may print
             workflow, _ = await workflow_of(store, thread)
-            await Engine(store).replay(workflow, thread.thread_id, on_request=keep)
+            await Engine(store).replay(
+                workflow, thread.thread_id, on_request=keep, set_options=serve_recorded
+            )
     except Exception as error:  # noqa: BLE001 - the workflow's code may raise anything
         if wanted not in found:
             return f"the workflow could not be run again: {error or type(error).__name__}"

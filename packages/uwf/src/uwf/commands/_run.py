@@ -11,7 +11,7 @@ from typing import cast
 import anyio.to_thread
 
 from uwf._errors import Failed, UsageError
-from uwf._overrides import Overrides, read_overrides
+from uwf._overrides import Overrides, read_overrides, serve_recorded
 from uwf.commands._hints import resume_command
 from uwf.commands._live import run_live
 from uwf.commands._model import model_or_default, require_local_model
@@ -274,7 +274,7 @@ async def _report_mismatch(
 
     try:
         workflow, _ = await workflow_of(engine.store, thread)
-        await engine.replay(workflow, thread.thread_id, on_request=keep)
+        await engine.replay(workflow, thread.thread_id, on_request=keep, set_options=serve_recorded)
     except WorkflowError:
         return  # the mismatch itself is told anyway
     difference = compare(made.get(error.key, error.now), error.now)

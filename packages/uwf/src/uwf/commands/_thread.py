@@ -10,7 +10,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from uwf._errors import Failed, UsageError
-from uwf._overrides import recorded_models
+from uwf._overrides import serve_recorded
 from uwf.commands._detach import remove_logs
 from uwf.commands._hints import resume_command
 from uwf.commands._run import (
@@ -257,12 +257,13 @@ async def _replay(
     thread_id: ThreadId,
     on_request: Callable[[ReplayedRequest], None] | None = None,
 ) -> Replay:
-    """Replay a thread, with the models that were given for its latest run."""
+    """Replay a thread, each turn with the models that were given for its run."""
     thread = await read_thread(engine.store, thread_id)
-    with recorded_models(thread.status.run_options).serve():
-        workflow, environment = await workflow_of(engine.store, thread)
-        with naming_changes(tell_changes(output, environment, "the thread began")):
-            return await engine.replay(workflow, thread_id, on_request=on_request)
+    workflow, environment = await workflow_of(engine.store, thread)
+    with naming_changes(tell_changes(output, environment, "the thread began")):
+        return await engine.replay(
+            workflow, thread_id, on_request=on_request, set_options=serve_recorded
+        )
 
 
 def _with_thread(thread: str, work: _Work) -> int:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from uwf._errors import UsageError
+from uwf._overrides import serve_recorded
 from uwf.commands._run import workflow_of
 from uwf.terminal._output import Output
 from workflow_agent_react import read_written_call
@@ -76,7 +77,9 @@ async def _with_requests(output: Output, store: Store, transcript: Transcript) -
     try:
         with contextlib.redirect_stdout(sys.stderr):  # the roles may print
             workflow, _ = await workflow_of(store, await read_thread(store, thread_id))
-            await Engine(store).replay(workflow, thread_id, on_request=requests.append)
+            await Engine(store).replay(
+                workflow, thread_id, on_request=requests.append, set_options=serve_recorded
+            )
     except Exception as error:  # noqa: BLE001 - the workflow's code may raise anything
         output.say(f"uwf: not all requests could be rebuilt: {error or type(error).__name__}")
     return add_told(transcript, requests)

@@ -33,7 +33,7 @@ from workflow_execute.run._services import Observer, RunServices
 from workflow_execute.threads._branch import fork_thread
 from workflow_execute.threads._delete import delete_thread
 from workflow_execute.threads._read import StoredThread, read_thread
-from workflow_execute.threads._replay import Replay, ReplayedRequest, replay_thread
+from workflow_execute.threads._replay import Replay, ReplayedRequest, SetOptions, replay_thread
 from workflow_execute.threads._summaries import find_summaries, labels_for
 from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_protocol import Answer, Hash, Question, StartStep, ThreadContext, ThreadId
@@ -308,6 +308,7 @@ class Engine:
         thread_id: ThreadId,
         *,
         on_request: Callable[[ReplayedRequest], None] | None = None,
+        set_options: SetOptions | None = None,
     ) -> Replay:
         """Carry a thread out again from its records alone, and compare all that comes of it.
 
@@ -317,13 +318,15 @@ class Engine:
             workflow: what the thread was run with.
             thread_id: the thread.
             on_request: gets the bytes of each request as it is rebuilt.
+            set_options: gets the `run_options` of the run that made each turn, and lets them hold
+                while the turn is replayed, such as another model.
 
         Raises:
             ThreadNotFound: there is none of this id.
             ThreadNotResumable: the workflow has not the roles, or other schemas.
             JournalMismatch: something else was asked for, or came out, than before.
         """
-        return await replay_thread(self.store, workflow, thread_id, on_request)
+        return await replay_thread(self.store, workflow, thread_id, on_request, set_options)
 
     async def list_threads(
         self,

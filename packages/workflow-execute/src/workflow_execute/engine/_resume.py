@@ -55,7 +55,7 @@ async def resume_thread(
         folder = await resolve_workspace(workspace or stored.workspace)
         if fresh:
             await _abandon_turn(store, stored)
-        elif bundle is not None and bundle != stored.start.bundle:
+        elif bundle not in {None, stored.start.bundle} or folder != stored.workspace:
             await _check_turns(store, workflow, stored, folder)
         await _change_settings(
             store, stored, bundle=bundle, workspace=folder if workspace is not None else None

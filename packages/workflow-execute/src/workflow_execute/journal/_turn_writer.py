@@ -33,8 +33,13 @@ class TurnWriter:
         self._store = store
         self._ref = ref
         self._queue: list[_QueuedRecord] = []
+        self._role = ""
         self._writing = anyio.Lock(fast_acquire=True)  # a commit is a checkpoint anyway
         self.last = last
+
+    def begin_role(self, role: str) -> None:
+        """Name the role whose turn it is with the next record, so that readers know it."""
+        self._role = role
 
     async def append(self, record: TurnRecord, *objects: Stored, wait: bool = False) -> None:
         """Write a record with the objects that it needs, as a whole, even if this is cancelled.
@@ -87,6 +92,8 @@ class TurnWriter:
         last = self.last
         for each in batch:
             record = each.record if last else msgspec.structs.replace(each.record, first=True)
+            if each is batch[0] and self._role:
+                record = msgspec.structs.replace(record, role=self._role)
             turn = node("turn", record, [h for h in (last, *(o.hash for o in each.objects)) if h])
             objects += [*each.objects, turn]
             last = turn.hash
@@ -153,6 +160,7 @@ class TurnWriter:
                 each.error = error
             return error
         self.last = last
+        self._role = ""
         for each in batch:
             each.written = True
         if cancelled is not None:

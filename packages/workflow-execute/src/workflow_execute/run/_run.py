@@ -385,6 +385,7 @@ class Run:
         """Tell the observers, with the address of what it is about."""
         if isinstance(event, RoleStarted):
             self._role = event.role
+            self._turn.journal.writer.begin_role(event.role)
         step = event.step if isinstance(event, RoleFinished) else len(self._ctx.steps)
         if self._now is not None:
             self._now.take(event, self._role, step)

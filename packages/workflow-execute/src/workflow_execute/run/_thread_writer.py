@@ -133,6 +133,7 @@ class ThreadWriter:
             charged_micros=meter.charged.micros,
             skipped_calls=tuple(turn.journal.skipped_calls),
             models=meter.models,
+            run_options=self._run_options,
         )
         state = node("state", record, refs)
         summary = with_step(self._without_status, record)

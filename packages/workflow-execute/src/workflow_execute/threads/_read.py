@@ -239,6 +239,14 @@ def children_of_turn(attempts: Iterable[Iterable[JournalEntry]]) -> list[ThreadI
     ]
 
 
+def role_at_work(stored: StoredThread, attempts: Iterable[Sequence[JournalEntry]]) -> str:
+    """The role of the unfinished turn, as far as it is recorded; else empty."""
+    named = [entry.record.role for entries in attempts for entry in entries if entry.record.role]
+    if named:
+        return named[-1]
+    return stored.status.place
+
+
 def was_interrupted(stored: StoredThread) -> bool:
     """Whether its process died in the unfinished turn. The caller knows that nobody runs it."""
     return stored.status.state == "running" or stored.status.died

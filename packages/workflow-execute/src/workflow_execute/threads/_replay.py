@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Container, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Container, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, Unpack
@@ -47,6 +47,8 @@ from workflow_protocol import (
 )
 
 T = TypeVar("T")
+SetOptions = Callable[[Sequence[str]], AbstractContextManager[object]]
+"""Lets the `run_options` of a run hold while a block lasts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ async def replay_thread(
     workflow: AnyWorkflow,
     thread_id: ThreadId,
     on_request: Callable[[ReplayedRequest], None] | None = None,
+    set_options: SetOptions | None = None,
 ) -> Replay:
     """Carry a thread out again from its records alone, and compare all that comes of it.
 
@@ -90,6 +93,7 @@ async def replay_thread(
         workflow: what the thread was run with.
         thread_id: the thread.
         on_request: gets the bytes of each input as it is rebuilt.
+        set_options: lets what was set for a run alone hold while a turn of that run is replayed.
 
     Raises:
         ThreadNotFound: there is none of this id.
@@ -103,11 +107,13 @@ async def replay_thread(
     for step in stored.steps[stored.own_from :]:
         entries = await read_turn(store, step.turn)
         journal = _ReplayJournal(step.record.step, entries, on_request)
-        await _replay_step(workflow, ctx, step, journal)
+        with _set(set_options, step.record.run_options):
+            await _replay_step(workflow, ctx, step, journal)
         ctx = replace(ctx, steps=(*ctx.steps, typed_step(step, workflow)))
         effects, requests = effects + journal.used, requests + journal.compared
     journal = _ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), on_request)
-    completion = await _replay_unfinished(workflow, ctx, journal)
+    with _set(set_options, stored.status.run_options):
+        completion = await _replay_unfinished(workflow, ctx, journal)
     if stored.status.state == "completed":
         recorded = Completion(
             return_code=stored.status.return_code or 0, summary=stored.status.summary
@@ -120,6 +126,10 @@ async def replay_thread(
         requests=requests + journal.compared,
         completion=completion,
     )
+
+
+def _set(set_options: SetOptions | None, options: Sequence[str]) -> AbstractContextManager[object]:
+    return nullcontext() if set_options is None else set_options(options)
 
 
 async def check_unfinished_turn(

@@ -9,7 +9,7 @@ import msgspec
 from workflow_cas import Store
 from workflow_execute._supervisor import DECISION_KEY, Decision
 from workflow_execute.journal._entry import JournalEntry
-from workflow_execute.threads._read import StoredStep, StoredThread, read_attempts
+from workflow_execute.threads._read import StoredStep, StoredThread, read_attempts, role_at_work
 from workflow_execute.transcript._keys import is_of_supervisor
 from workflow_execute.transcript._model import Attempt, Decided, Part, Round, Transcript, Turn
 from workflow_execute.transcript._replies import WrittenCallReader
@@ -93,7 +93,7 @@ def _unfinished_turn(
     costs = [part.cost_micros for part in parts if isinstance(part, Round) and part.cost_micros]
     return Turn(
         number=len(thread.steps) + 1,
-        role=thread.status.place,
+        role=role_at_work(thread, attempts),
         state="unfinished" if parts or thread.status.state != "completed" else "ended",
         usage=sum((part.usage for part in parts if isinstance(part, Round)), Usage()),
         cost_micros=sum(costs) or None,
