@@ -177,3 +177,10 @@ async def results(ctx: ThreadContext) -> list[str]:
         request=lambda: b"",
         metered=metered,
     )
+
+
+def other_models(run: Workflow, writer: RoleDefinition[Plan], llm: ScriptedLlm) -> None:
+    """Models stand in by role, by name, and from a variable."""
+    by_role = {writer: llm}
+    with run.using(llm), run.using({writer: llm, "critic": "openai/gpt-4.1"}), run.using(by_role):
+        pass

@@ -29,7 +29,7 @@ def bound_adapters(definition: AnyDefinition, binding: AdapterBinding) -> Mappin
         raise DefinitionError(unlike)
     overrides = list(binding.overrides.items()) if binding.overrides is not None else []
     named = {_name(key): adapter for key, adapter in overrides}
-    faults = list(_override_faults(definition, [key for key, _ in overrides]))
+    faults = list(override_faults(definition, [key for key, _ in overrides]))
     adapters: dict[str, AdapterFn] = {}
     for role in definition.roles:
         adapter = named.get(role.name, binding.adapter)
@@ -64,28 +64,43 @@ def _shape_faults(definition: object, binding: object) -> Iterable[Fault]:
         kind = type(overrides).__name__
         yield Fault("overrides", f"it is of type {kind}; use a dict of adapters by role")
         return
-    for key, _ in cast("Items[object, object]", overrides).items():
+    yield from key_faults(key for key, _ in cast("Items[object, object]", overrides).items())
+
+
+def key_faults(keys: Iterable[object], *, what: str = "overrides") -> Iterable[Fault]:
+    """The keys of a mapping that are neither a role nor the name of one."""
+    for key in keys:
         if not isinstance(key, str | RoleDefinition):
-            yield Fault(
-                "overrides", f"a key is of type {type(key).__name__}; use a role or its name"
-            )
+            yield Fault(what, f"a key is of type {type(key).__name__}; use a role or its name")
 
 
-def _override_faults(
-    definition: AnyDefinition, keys: Iterable[RoleDefinition[object] | str]
+def override_faults(
+    definition: AnyDefinition,
+    keys: Iterable[RoleDefinition[object] | str],
+    *,
+    what: str = "overrides",
+    one: str = "adapter",
 ) -> Iterable[Fault]:
+    """What is wrong with the keys of a mapping by role, which have the right types.
+
+    Args:
+        definition: has the roles.
+        keys: of the mapping.
+        what: how the mapping is called.
+        one: what each of its values is.
+    """
     roles = {role.name: role for role in definition.roles}
     seen: set[str] = set()
     for key in keys:
         name = _name(key)
-        place = f"overrides[{name!r}]"
+        place = f"{what}[{name!r}]"
         if name not in roles:
             words = f"no role has this name; the roles are {', '.join(roles)}"
             yield Fault(place, words)
         elif not isinstance(key, str) and roles[name] is not key:
             yield Fault(place, "the workflow has another role of this name; use that definition")
         if name in seen:
-            yield Fault(place, "this role has two adapters here; leave one")
+            yield Fault(place, f"this role has two {one}s here; leave one")
         seen.add(name)
 
 

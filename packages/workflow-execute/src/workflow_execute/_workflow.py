@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Unpack, cast
 
@@ -13,6 +14,7 @@ from workflow_cas import content
 from workflow_execute._binding import bound_adapters
 from workflow_execute._errors import RoleValueError
 from workflow_execute._ids import now_ms
+from workflow_execute._models_in_place import Models, model_in_place, models_in_use
 from workflow_protocol import (
     AdapterBinding,
     AdapterFn,
@@ -59,6 +61,27 @@ class Workflow(Generic[In, Out]):
     def __repr__(self) -> str:
         return f"Workflow({' → '.join(list(self.adapters)[:20])})"
 
+    def using(self, models: Models) -> AbstractContextManager[None]:
+        """Use other models while the block runs, without building the workflow anew.
+
+            with workflow.using(ScriptedLlm([say("Hello!")])):
+                await engine.start(workflow, "Greet.")
+
+        It holds in this context alone: for what is started in the block, not for other tasks. What
+        a role's turn starts, a child workflow included, uses the model of that turn. Agents of the
+        command line and supervisors keep their own models.
+
+        Args:
+            models: one for all roles, or some by role or by a role's name; other roles keep theirs.
+                Each is a model, a provider or a model's name. Of blocks inside each other, the
+                inner one comes first.
+
+        Raises:
+            DefinitionError: when the block is entered: a key is no role of the workflow, or a value
+                is no model.
+        """
+        return models_in_use(self, self.definition, models)
+
     async def advance(self, ctx: ThreadContext) -> RoleStep | Completion:
         """Carry out the next role's turn, or say how the thread ends.
 
@@ -76,7 +99,8 @@ class Workflow(Generic[In, Out]):
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
         ctx = replace(ctx, told=transition.told(ctx))
-        given = await _run_role(role, self.adapters[role.name], replace(ctx, journal=turn))
+        with model_in_place(self, role.name):
+            given = await _run_role(role, self.adapters[role.name], replace(ctx, journal=turn))
         source, schema = turn.source_of(given), schema_of(role.schema)
         stored, value = _to_store(role, given, source)
         if is_made_anew(schema, given, source):  # a replay would make others

@@ -20,6 +20,7 @@ from workflow_reactor._llm import (
     LlmFn,
     LlmSource,
     ask_model,
+    llm_in_place,
     open_llm,
 )
 from workflow_reactor._messages import (
@@ -142,6 +143,7 @@ __all__ = [
     "keep_open",
     "kept",
     "list_models",
+    "llm_in_place",
     "make_call",
     "map_schemas",
     "model_of",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -79,9 +80,29 @@ class LlmSource(Protocol):
         ...
 
 
+_in_place: ContextVar[LlmFn | LlmSource | None] = ContextVar("model in place", default=None)
+
+
+@contextmanager
+def llm_in_place(llm: LlmFn | LlmSource) -> Generator[None]:
+    """Let `open_llm` give this model instead of the one that it is asked for, in this context.
+
+    Tasks that begin in the block see it too. `Workflow.using` does this for the turns of its roles.
+    """
+    token = _in_place.set(llm)
+    try:
+        yield
+    finally:
+        _in_place.reset(token)
+
+
 @asynccontextmanager
 async def open_llm(llm: LlmFn | LlmSource, note: Note | None = None) -> AsyncGenerator[LlmFn]:
-    """Give an `LlmFn` for one role's turn: a session where the model has them, else itself."""
+    """Give an `LlmFn` for one role's turn: a session where the model has them, else itself.
+
+    Inside `llm_in_place` it is that model, whatever is asked for.
+    """
+    llm = _in_place.get() or llm
     if isinstance(llm, LlmSource):
         async with llm.session(note) as opened:
             yield opened
