@@ -8,12 +8,14 @@ WorkflowError
     │   └── AgentOutputTooLarge      it wrote without end and was stopped
     ├── AgentTimedOut            it took longer than it may and was stopped
     └── AgentInterrupted         nobody's: it was at work in a crash, and a person declined to go on
+
+AgentFailed and AgentTimedOut are `RoleFailed` too: `on_failure` of a workflow leads on from them.
 """
 
 from __future__ import annotations
 
 from workflow_agent_cli._record import AgentRun
-from workflow_protocol import WorkflowError
+from workflow_protocol import RoleFailed, WorkflowError
 from workflow_util_agent.process import ending
 
 _RETRY = "to begin the turn again, run `uwf thread resume --fresh`"
@@ -46,7 +48,7 @@ class AgentNotInstalled(AgentSetupError):
         )
 
 
-class AgentFailed(CliAgentError):
+class AgentFailed(CliAgentError, RoleFailed):
     """An agent ended without having done its work. The message quotes it."""
 
 
@@ -54,7 +56,7 @@ class AgentOutputTooLarge(AgentFailed):
     """An agent wrote more than it may, and was stopped."""
 
 
-class AgentTimedOut(CliAgentError):
+class AgentTimedOut(CliAgentError, RoleFailed):
     """An agent took longer than it may, and was stopped. `run` has what it said so far."""
 
 

@@ -14,6 +14,7 @@ from workflow_execute._errors import (
     AlreadyAnswered,
     ChildCancelled,
     ChildFailed,
+    ChildGaveUp,
     ChildSuspended,
     ForkError,
     InputError,
@@ -88,10 +89,8 @@ from workflow_execute.threads._read import (
     read_thread,
     read_turn,
 )
-from workflow_execute.threads._replay import (
-    Replay,
-    ReplayedRequest,
-)
+from workflow_execute.threads._replay import Replay
+from workflow_execute.threads._replay_journal import ReplayedRequest
 from workflow_execute.threads._summaries import check_summaries, read_summaries, thread_entries
 from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_lineage, read_tree
@@ -107,6 +106,7 @@ __all__ = [
     "Charge",
     "ChildCancelled",
     "ChildFailed",
+    "ChildGaveUp",
     "ChildHost",
     "ChildRecord",
     "ChildResult",

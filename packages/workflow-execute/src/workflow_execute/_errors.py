@@ -17,7 +17,8 @@ WorkflowError
 │   └── AlreadyAnswered    it did, and somebody has answered
 ├── JournalMismatch        a turn that is carried out again asks for something else than before
 │   └── NotRecorded        a replay came to something that was never done
-├── ChildFailed            a child thread failed, or completed with another return code than 0
+├── ChildFailed            a child thread failed
+│   └── ChildGaveUp           it could not do it, or completed with another return code than 0
 ├── ChildCancelled         somebody cancelled a child thread
 └── Suspended
     ├── LimitReached       raise the limit and resume
@@ -31,7 +32,7 @@ from pathlib import Path
 
 from workflow_execute._differences import Difference
 from workflow_execute._records import Cause
-from workflow_protocol import Suspended, ThreadId, WorkflowError
+from workflow_protocol import RoleFailed, Suspended, ThreadId, WorkflowError
 
 
 class InputError(WorkflowError, ValueError):
@@ -197,6 +198,13 @@ class ChildFailed(WorkflowError):
         self.thread_id = thread_id
         self.return_code = return_code
         super().__init__(message)
+
+
+class ChildGaveUp(ChildFailed, RoleFailed):
+    """A child thread could not do its work, though no code is wrong: see `RoleFailed`.
+
+    A role of it failed so, or it completed with a return code other than 0.
+    """
 
 
 class ChildCancelled(WorkflowError):

@@ -51,7 +51,7 @@ class ThreadResult(Generic[Out]):
 
     @property
     def value(self) -> Out:
-        """The value of the workflow's `result`, else of the last step.
+        """The value of the workflow's `result`, else of the last step that gave one.
 
         It is `None` where nothing was to be done.
 
@@ -59,7 +59,8 @@ class ThreadResult(Generic[Out]):
             ThreadNotCompleted: the thread failed, was suspended or cancelled, or the supervisor
                 ended it before the role of the result spoke.
         """
-        last = self.steps[-1] if self.steps else None
+        given = [step for step in self.steps if step.failure is None]
+        last = given[-1] if given else None
         if self.state != "completed" or (
             self.result_role and (last is None or last.role != self.result_role)
         ):

@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from workflow_cas import content
 from workflow_execute._binding import bound_adapters
 from workflow_execute._errors import RoleValueError
+from workflow_execute._failure import message_of
 from workflow_execute._ids import now_ms
 from workflow_execute._models_in_place import Models, model_in_place, models_in_use
 from workflow_protocol import (
@@ -21,12 +22,14 @@ from workflow_protocol import (
     Answer,
     Completion,
     Event,
+    Failure,
     Journal,
     ModelReplied,
     Question,
     Replied,
     Resolved,
     RoleDefinition,
+    RoleFailed,
     RoleStarted,
     RoleStep,
     RunOptions,
@@ -46,8 +49,18 @@ T = TypeVar("T")
 In = TypeVar("In", contravariant=True, default=str)
 Out = TypeVar("Out", covariant=True, default=object)
 
+MAX_FAILURE_CHARS = 4_000
+"""So much of a failure's words is kept."""
 VALUE_KEY = "value"
 """The journal's key of a value with parts that are made anew each time."""
+
+
+class ReplayedFailure(RoleFailed):
+    """A replay has come to where the records of a turn that failed end. `failure` is how."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -86,9 +99,11 @@ class Workflow(Generic[In, Out]):
         """Carry out the next role's turn, or say how the thread ends.
 
         What happens is decided by `ctx` alone. Everything that costs or changes something goes
-        through `ctx.journal`; the step is not stored here.
+        through `ctx.journal`; the step is not stored here. Where the role fails, and `on_failure`
+        says where that leads, the step has the failure instead of a value.
 
         Raises:
+            RoleFailed: the role failed, and nothing says where that leads.
             RoutingError: no transition applies.
             RoleValueError: the adapter's value is not of the role's schema.
         """
@@ -99,8 +114,15 @@ class Workflow(Generic[In, Out]):
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
         ctx = replace(ctx, told=transition.told(ctx))
-        with model_in_place(self, role.name):
-            given = await _run_role(role, self.adapters[role.name], replace(ctx, journal=turn))
+        try:
+            with model_in_place(self, role.name):
+                given = await _run_role(role, self.adapters[role.name], replace(ctx, journal=turn))
+        except ReplayedFailure as error:
+            return failed_step(role.name, error.failure, turn.usage)
+        except RoleFailed as error:
+            if role.name not in self.definition.on_failure:
+                raise
+            return failed_step(role.name, failure_of(error), turn.usage)
         source, schema = turn.source_of(given), schema_of(role.schema)
         stored, value = _to_store(role, given, source)
         if is_made_anew(schema, given, source):  # a replay would make others
@@ -125,6 +147,27 @@ class Workflow(Generic[In, Out]):
                 "return a Completion"
             )
         return done
+
+
+def failure_of(error: Exception, *, limit: str = "") -> Failure:
+    """What is recorded of the exception that a turn failed with."""
+    words = message_of(error)
+    cut = words if len(words) <= MAX_FAILURE_CHARS else f"{words[: MAX_FAILURE_CHARS - 2]} …"
+    return Failure(type=type(error).__name__, message=cut, limit=limit)
+
+
+def failed_step(role: str, failure: Failure, usage: Usage) -> RoleStep:
+    """The step of a turn that failed."""
+    words = failure.content
+    return RoleStep(
+        role=role,
+        meta=None,
+        content=words,
+        content_hash=content(words).hash,
+        timestamp_ms=now_ms(),
+        usage=usage,
+        failure=failure,
+    )
 
 
 AnyWorkflow = Workflow[Any, object]

@@ -2,7 +2,9 @@
 
 from workflow_protocol._adapter import AdapterBinding, AdapterFn, AgentFn, CheckedAdapter, RoleFn
 from workflow_protocol._describe import (
+    LIMIT,
     Edge,
+    EdgeKind,
     RoleDescription,
     WorkflowDescription,
     describe,
@@ -11,6 +13,7 @@ from workflow_protocol._errors import (
     DefinitionError,
     Fault,
     OutcomeUnknown,
+    RoleFailed,
     RoutingError,
     SchemaMismatch,
     SchemaTypeError,
@@ -55,6 +58,7 @@ from workflow_protocol._role import RoleDefinition
 from workflow_protocol._scope import ScopedJournal
 from workflow_protocol._thread import (
     Completion,
+    Failure,
     Hash,
     RoleStep,
     StartStep,
@@ -86,6 +90,7 @@ from workflow_protocol.schemas._stored import is_made_anew, is_same_value, store
 __all__ = [
     "CALL_FAULTS",
     "END",
+    "LIMIT",
     "SHOWN_KEYS",
     "START",
     "AdapterBinding",
@@ -99,8 +104,10 @@ __all__ = [
     "DefinitionError",
     "DirectJournal",
     "Edge",
+    "EdgeKind",
     "Effect",
     "Event",
+    "Failure",
     "Fault",
     "Hash",
     "Items",
@@ -117,6 +124,7 @@ __all__ = [
     "Retrying",
     "RoleDefinition",
     "RoleDescription",
+    "RoleFailed",
     "RoleFinished",
     "RoleFn",
     "RoleStarted",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from workflow_protocol._transition import name_of_target
@@ -19,13 +21,20 @@ class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
     """JSON Schema of the role's value."""
 
 
+EdgeKind = Literal["table", "failure", "limit"]
+"""`table`: a transition. `failure`: where `on_failure` leads. `limit`: where `at_limit` leads, from
+any role; its source is `LIMIT`."""
+LIMIT = "__limit__"
+
+
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One transition as data. `condition` is `None` for "otherwise"."""
+    """One way from a role to the next. `condition` is `None` for "otherwise"."""
 
     source: str
     target: str
     condition: str | None = None
     condition_description: str | None = None
+    kind: EdgeKind = "table"
 
 
 class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,7 +43,7 @@ class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     description: str
     roles: dict[str, RoleDescription]
     edges: list[Edge]
-    """The transitions in the order of the table."""
+    """The transitions in the order of the table, then where failures lead, and a limit."""
     complete: str = "completed"
     """The name of the function that says how a thread ended."""
     input: JsonObject | None = None
@@ -64,8 +73,20 @@ def describe(definition: AnyDefinition) -> WorkflowDescription:
             )
             for source, row in definition.table.items()
             for transition in row
-        ],
+        ]
+        + _routes(definition),
         complete=getattr(definition.complete, "__qualname__", type(definition.complete).__name__),
         input=None if definition.input is str else schema_of(definition.input).json_schema(),
         result=definition.result.name if definition.result is not None else None,
     )
+
+
+def _routes(definition: AnyDefinition) -> list[Edge]:
+    """The ways that are no transitions of the table."""
+    edges = [
+        Edge(source=source, target=target.name, kind="failure")
+        for source, target in definition.on_failure.items()
+    ]
+    if definition.at_limit is not None:
+        edges.append(Edge(source=LIMIT, target=definition.at_limit.name, kind="limit"))
+    return edges

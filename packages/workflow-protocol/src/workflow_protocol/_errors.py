@@ -5,6 +5,7 @@ WorkflowError
 ├── SchemaTypeError      fix the role's schema: no validator can handle the type
 ├── SchemaMismatch       a value does not fit its schema: paths and what was expected
 ├── RoutingError         fix the table: no transition of a role applied
+├── RoleFailed           the role could not do it: `on_failure` may say where the thread goes
 ├── Suspended            not a failure: the thread waits for an answer or a limit
 └── OutcomeUnknown       an unsafe effect may or may not have happened before a crash
 
@@ -71,11 +72,19 @@ class SchemaMismatch(WorkflowError, ValueError):
 class RoutingError(WorkflowError):
     """No transition of the current role applied, so nothing says where the thread goes next."""
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, reason: str = "end its row with a bare role or END") -> None:
         self.role = role
-        super().__init__(
-            f"no transition from {role!r} applied; end its row with a bare role or END"
-        )
+        super().__init__(f"no transition from {role!r} applied; {reason}")
+
+
+class RoleFailed(WorkflowError):
+    """The role could not do its work, though nobody's code is wrong.
+
+    The model ran out of rounds or went in circles, its provider refused or was not there, an agent
+    or a child workflow gave up. What is derived from this class is a failure that `on_failure` of a
+    workflow leads on from; no other exception is. Raise it, or a class of your own derived from it,
+    where code that carries out a role finds that the work can't be done.
+    """
 
 
 class Suspended(WorkflowError):

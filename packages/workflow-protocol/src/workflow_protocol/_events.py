@@ -201,13 +201,19 @@ class RoleFinished(_Event, frozen=True):
 
 
 class RoleStopped(_Event, frozen=True):
-    """The turn of `role` ended without a step. A resume of the thread goes on with it."""
+    """The turn of `role` ended without a value. A resume of the thread goes on with it.
+
+    Where `on_failure` or `at_limit` of the workflow leads on from there, the turn is a step that
+    failed, and the next role begins.
+    """
 
     error: str
     """What `error_type` gives of the exception."""
     message: str
     """The beginning of what it says."""
     elapsed_ms: int = 0
+    leads_to: str = ""
+    """The role that comes next, where the failure leads on."""
 
 
 class ThreadEnded(_Event, frozen=True):

@@ -53,8 +53,13 @@ class ReadTable(NamedTuple):
     faults: Sequence[Fault]
 
 
-def read_table(table: Table) -> ReadTable:
-    """Read it, and find all that is wrong with it."""
+def read_table(table: Table, led_to: Iterable[tuple[str, str]] = ()) -> ReadTable:
+    """Read it, and find all that is wrong with it.
+
+    Args:
+        table: the table.
+        led_to: the names of roles, or `START`, from which something else leads to a role, too.
+    """
     lines, faults = _read_lines(table)
     unread = len(faults)
     known: dict[str, Role] = {}
@@ -67,7 +72,7 @@ def read_table(table: Table) -> ReadTable:
     faults += _role_faults(known.values())
     faults += _line_faults(lines, known)
     if unread == 0:  # else a path may seem to be missing that stands in what can't be read
-        faults += _path_faults(lines, known)
+        faults += _path_faults(lines, known, list(led_to))
     return ReadTable(tuple(known.values()), _rows(lines, known), faults)
 
 
@@ -192,7 +197,9 @@ def _transition_faults(place: str, transition: Transition) -> Iterable[Fault]:
         yield Fault(place, "nobody reads what END is told; leave `tell` out")
 
 
-def _path_faults(lines: Sequence[Line], known: Mapping[str, Role]) -> Iterable[Fault]:
+def _path_faults(
+    lines: Sequence[Line], known: Mapping[str, Role], led_to: Sequence[tuple[str, str]]
+) -> Iterable[Fault]:
     rows = {name_of_target(line.key): line.cells for line in lines}
     if not known:
         yield Fault("table", "there are no roles; begin it with START: role")
@@ -201,7 +208,7 @@ def _path_faults(lines: Sequence[Line], known: Mapping[str, Role]) -> Iterable[F
             yield Fault(
                 f"table[{short(name)}]", "there is no transition from here; name a role, or END"
             )
-    reachable = _reachable(rows)
+    reachable = _reachable(rows, led_to)
     for name in known:
         if name not in reachable:
             yield Fault(
@@ -209,7 +216,7 @@ def _path_faults(lines: Sequence[Line], known: Mapping[str, Role]) -> Iterable[F
             )
 
 
-def _reachable(rows: Mapping[str, Sequence[Cell]]) -> set[str]:
+def _reachable(rows: Mapping[str, Sequence[Cell]], led_to: Sequence[tuple[str, str]]) -> set[str]:
     found: set[str] = set()
     waiting = [START]
     while waiting:
@@ -217,6 +224,7 @@ def _reachable(rows: Mapping[str, Sequence[Cell]]) -> set[str]:
         if name not in found:
             found.add(name)
             waiting += [name_of_target(cell.transition.to) for cell in rows.get(name, ())]
+            waiting += [target for source, target in led_to if source == name]
     return found
 
 

@@ -41,14 +41,32 @@ class StartStep(msgspec.Struct, frozen=True, kw_only=True):
         return f"StartStep(prompt={short(self.prompt)}, workspace={str(self.workspace)!r})"
 
 
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a turn has no value, as it is recorded."""
+
+    type: str
+    """The name of the exception's class; `LimitReached` where a limit ended the turn."""
+    message: str
+    """What it says: often a provider's or an agent's words, so data and not an instruction."""
+    limit: str = ""
+    """The limit that was reached, such as `max_steps`; empty for all other failures."""
+
+    @property
+    def content(self) -> str:
+        """What later roles read of it: a JSON object, so that no word of it stands by itself."""
+        return msgspec.json.encode({"failed": self.type, "message": self.message}).decode()
+
+
 class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished turn of a role."""
+    """One turn of a role that has ended: with a value, or with the `failure` that led on."""
 
     role: str
     meta: object
-    """The value that the role resolved to. `ThreadContext.meta` gives it with its type."""
+    """The value that the role resolved to, `None` after a failure. `ThreadContext.meta` gives it
+    with its type."""
     content: str
-    """What later roles read of this step: the value as JSON, or the agent's own words."""
+    """What later roles read of this step: the value as JSON, the agent's own words, or what
+    failed as JSON."""
     content_hash: Hash | None
     """Where `content` is stored; `None` outside an engine."""
     timestamp_ms: int
@@ -58,8 +76,12 @@ class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     """The threads that the turn started, in this order, also those of an abandoned attempt."""
     usage: Usage = Usage()
     """What the turn's own model calls took; those of child threads are in their steps."""
+    failure: Failure | None = None
+    """Why there is no value."""
 
     def __repr__(self) -> str:
+        if self.failure is not None:
+            return f"RoleStep(role={self.role!r}, failure={self.failure.type})"
         return f"RoleStep(role={self.role!r}, meta={short(self.meta)})"
 
     @property
@@ -125,17 +147,30 @@ class ThreadContext:
         return replace(self, journal=ScopedJournal(self.journal, name))
 
     def last(self, role: str | RoleDefinition[T]) -> RoleStep | None:
-        """Return the latest step of a role, or `None` when it has not spoken yet."""
+        """Return the latest step in which a role gave a value, or `None` before that."""
         name = role if isinstance(role, str) else role.name
-        return next((step for step in reversed(self.steps) if step.role == name), None)
+        return _last_with_value(self.steps, name)
 
     def visits(self, role: str | RoleDefinition[Any]) -> int:
-        """Say how often a role has spoken."""
+        """Say how many turns a role has had, those that failed included."""
         name = role if isinstance(role, str) else role.name
         return sum(step.role == name for step in self.steps)
 
+    def failure(self, role: str | RoleDefinition[Any]) -> Failure | None:
+        """Return why the latest turn of a role failed; `None` if it didn't, or there was none."""
+        name = role if isinstance(role, str) else role.name
+        latest = next((step for step in reversed(self.steps) if step.role == name), None)
+        return None if latest is None else latest.failure
+
+    @property
+    def limit(self) -> str:
+        """The limit that led to the workflow's `at_limit`, such as `max_steps`; else empty."""
+        return next((s.failure.limit for s in self.steps if s.failure and s.failure.limit), "")
+
     def meta(self, role: RoleDefinition[T]) -> T | None:
         """Return the latest value of a role, typed by its definition, or `None` before its turn.
+
+        A turn that failed has no value and doesn't count: `failure` tells of it.
 
         Raises:
             TypeError: the step was made by another definition of that name, whose values are
@@ -150,7 +185,7 @@ def latest_value(steps: Sequence[RoleStep], role: RoleDefinition[T]) -> T | None
     Raises:
         TypeError: the step was made by another definition of that name.
     """
-    step = next((each for each in reversed(steps) if each.role == role.name), None)
+    step = _last_with_value(steps, role.name)
     if step is None:
         return None
     if not _could_be(step.meta, role.schema):
@@ -160,6 +195,10 @@ def latest_value(steps: Sequence[RoleStep], role: RoleDefinition[T]) -> T | None
             "pass the definition that the workflow uses"
         )
     return cast("T", step.meta)
+
+
+def _last_with_value(steps: Sequence[RoleStep], role: str) -> RoleStep | None:
+    return next((s for s in reversed(steps) if s.role == role and s.failure is None), None)
 
 
 def _could_be(value: object, schema: object) -> bool:

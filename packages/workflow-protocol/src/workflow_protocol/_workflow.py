@@ -10,15 +10,19 @@ from typing_extensions import TypeForm, TypeVar
 
 from workflow_protocol._errors import DefinitionError, Fault, RoutingError
 from workflow_protocol._functions import function_fault
+from workflow_protocol._items import Items
 from workflow_protocol._role import RoleDefinition
+from workflow_protocol._routes import led_to, read_routes, resolve_routes, route_faults
 from workflow_protocol._table import read_table, result_faults, schema_faults
-from workflow_protocol._thread import Completion, ThreadContext
-from workflow_protocol._transition import START, Role, Table, Transition
+from workflow_protocol._thread import Completion, Failure, ThreadContext
+from workflow_protocol._transition import START, Role, Table, Target, Transition
 
 In = TypeVar("In", contravariant=True, default=str)
 Out = TypeVar("Out", covariant=True, default=object)
 A = TypeVar("A")
 B = TypeVar("B")
+
+NOTHING: Items[Target, Target] = {}
 
 
 def completed(ctx: ThreadContext) -> Completion:
@@ -27,7 +31,8 @@ def completed(ctx: ThreadContext) -> Completion:
         return Completion(return_code=0, summary="there was nothing to do")
     last = ctx.steps[-1]
     words = last.content if len(last.content) <= 500 else f"{last.content[:500]} …"
-    return Completion(return_code=0, summary=f"{last.role}: {words}")
+    after = f" (after the limit {ctx.limit})" if ctx.limit else ""
+    return Completion(return_code=0, summary=f"{last.role}{after}: {words}")
 
 
 Complete = Callable[[ThreadContext], Completion]
@@ -44,6 +49,11 @@ class WorkflowDefinition(Generic[In, Out]):
         input: the type of what a thread is begun with: text if not given.
         result: the role whose value is the workflow's; only its row may lead to `END`. Without
             one it is the value of whoever spoke last, and has no type.
+        on_failure: where the thread goes when a role could not do its work, by that role: to
+            another role of the table. A failure is what derives from `RoleFailed`: a model out of
+            rounds, a provider that failed. Without an entry the thread fails, and can be resumed.
+        at_limit: the role that the thread goes to, once, where a limit would suspend it. From
+            there it has an allowance: see `create_workflow`.
         description: what the workflow does, for people.
         complete: says how the thread ended when the table leads to `END`: a pure function, as
             conditions are. A workflow whose end may mean failure returns another code than 0.
@@ -60,6 +70,9 @@ class WorkflowDefinition(Generic[In, Out]):
     """By role name, and `START`."""
     input: TypeForm[Any]
     result: Role | None
+    on_failure: Mapping[str, Role]
+    """Where a failure leads, by the name of the role that failed."""
+    at_limit: Role | None
     complete: Complete
 
     @overload
@@ -67,6 +80,8 @@ class WorkflowDefinition(Generic[In, Out]):
         self: WorkflowDefinition[str, object],
         *,
         table: Table,
+        on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -76,6 +91,8 @@ class WorkflowDefinition(Generic[In, Out]):
         *,
         table: Table,
         input: TypeForm[A],
+        on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -85,6 +102,8 @@ class WorkflowDefinition(Generic[In, Out]):
         *,
         table: Table,
         result: RoleDefinition[B],
+        on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -95,6 +114,8 @@ class WorkflowDefinition(Generic[In, Out]):
         table: Table,
         input: TypeForm[A],
         result: RoleDefinition[B],
+        on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -104,11 +125,15 @@ class WorkflowDefinition(Generic[In, Out]):
         table: Table,
         input: Any = str,
         result: Any = None,
+        on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None:
-        roles, rows, found = read_table(table)
-        faults: list[Fault] = [*found, *schema_faults("input", input)]
+        routes, misfits = read_routes(on_failure, at_limit)
+        roles, rows, found = read_table(table, led_to(routes))
+        faults: list[Fault] = [*found, *misfits, *route_faults(routes, roles, rows)]
+        faults += schema_faults("input", input)
         if not isinstance(cast("object", description), str):
             kind = type(cast("object", description)).__name__
             faults.append(Fault("description", f"it is of type {kind}; use text"))
@@ -118,12 +143,15 @@ class WorkflowDefinition(Generic[In, Out]):
             faults += result_faults(rows, roles, result)
         if faults:
             raise DefinitionError(faults)
+        failure_routes, limit_route = resolve_routes(routes, roles)
         fields: dict[str, object] = {
             "description": description,
             "roles": roles,
             "table": rows,
             "input": input,
             "result": result,
+            "on_failure": failure_routes,
+            "at_limit": limit_route,
             "complete": complete,
         }
         for name, value in fields.items():
@@ -151,15 +179,34 @@ AnyDefinition = WorkflowDefinition[Any, object]
 def next_transition(definition: AnyDefinition, ctx: ThreadContext) -> Transition:
     """Say where a thread goes next: to a role or `END`. Pure, a function of the thread.
 
+    After a turn that failed it is what `on_failure` says, after a limit what `at_limit` says.
+
     Raises:
         RoutingError: no transition applied.
         TypeError: a condition gave something else than True or False.
     """
+    if ctx.steps and (failure := ctx.steps[-1].failure) is not None:
+        return _after_failure(definition, ctx.steps[-1].role, failure)
     current = ctx.steps[-1].role if ctx.steps else START
     for transition in definition.table.get(current, ()):
         if transition.condition is None or transition.condition.holds(ctx):
             return transition
     raise RoutingError(current)
+
+
+def _after_failure(definition: AnyDefinition, role: str, failure: Failure) -> Transition:
+    """Where a recorded failure leads. The record decides, not what the limits are by now.
+
+    Raises:
+        RoutingError: the workflow has no such route, so it isn't the one that made the record.
+    """
+    to = definition.at_limit if failure.limit else definition.on_failure.get(role)
+    if to is not None:
+        return Transition(to)
+    missing = "at_limit" if failure.limit else f"entry for {role!r} in on_failure"
+    raise RoutingError(
+        role, f"its turn failed ({failure.type}), and the workflow has no {missing}; add it"
+    )
 
 
 def next_role(definition: AnyDefinition, ctx: ThreadContext) -> Role | None:

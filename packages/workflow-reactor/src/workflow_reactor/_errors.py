@@ -12,13 +12,16 @@ WorkflowError
     ├── ToolSchemaError        fix the tool's parameters; `name`
     ├── MaxRoundsExceeded      the model did not finish in its rounds; `messages`, `rounds`
     └── NoProgress             the model repeats itself; `messages`, `rounds`
+
+ProviderError, MaxRoundsExceeded and NoProgress are `RoleFailed` too: `on_failure` of a workflow
+leads on from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workflow_protocol import WorkflowError
+from workflow_protocol import RoleFailed, WorkflowError
 from workflow_reactor._messages import Message
 
 
@@ -52,7 +55,7 @@ class ToolSchemaError(ReactorError):
         super().__init__(f"the parameters of the tool {name!r} can't be used: {reason}")
 
 
-class ProviderError(ReactorError):
+class ProviderError(ReactorError, RoleFailed):
     """The provider did not give a usable reply. The message quotes what it said.
 
     Attributes:
@@ -92,7 +95,7 @@ class ContentRefused(ProviderRefused):
     """The conversation itself is refused: it is too long, or against the provider's policy."""
 
 
-class _LoopError(ReactorError):
+class _LoopError(ReactorError, RoleFailed):
     def __init__(self, message: str, *, messages: Sequence[Message], rounds: int) -> None:
         self.messages = tuple(messages)
         self.rounds = rounds

@@ -14,6 +14,8 @@ DEFAULT_QUOTA_CHARS = 32_000
 def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_CHARS) -> str:
     """Render the thread for a model: task, workspace, progress, earlier steps, the latest in full.
 
+    A turn that failed is marked, and what it failed with stands there as JSON.
+
     Last comes what the transition to the role tells it, if it does.
 
     Earlier steps are taken newest first until their contents reach the quota; a line says how
@@ -32,14 +34,18 @@ def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_C
         *earlier, latest = ctx.steps
         sections.append(f"## Progress\n\n{_progress(ctx.steps)}")
         sections += _earlier(earlier, quota_chars)
-        sections.append(f"## Latest step: {latest.role}\n\n{latest.content}")
+        sections.append(f"## Latest step: {_who(latest)}\n\n{latest.content}")
     if ctx.told:
         sections.append(f"## What to do now\n\n{ctx.told}")
     return "\n\n".join(sections)
 
 
+def _who(step: RoleStep) -> str:
+    return step.role if step.failure is None else f"{step.role} (failed)"
+
+
 def _progress(steps: tuple[RoleStep, ...]) -> str:
-    spoken = " → ".join(step.role for step in steps[-20:])
+    spoken = " → ".join(map(_who, steps[-20:]))
     older = f"({len(steps) - 20} more) → " if len(steps) > 20 else ""
     count = len(steps)
     return f"{count} step{'s' * (count != 1)} done: {older}{spoken}"
@@ -52,7 +58,7 @@ def _earlier(steps: list[RoleStep], quota_chars: int) -> list[str]:
         left -= len(step.content)
         if left < 0:
             break
-        shown.insert(0, f"### Step {number}: {step.role}\n\n{step.content}")
+        shown.insert(0, f"### Step {number}: {_who(step)}\n\n{step.content}")
     omitted = len(steps) - len(shown)
     if omitted:
         shown.insert(0, f"(the first {omitted} of {len(steps)} earlier steps are left out)")

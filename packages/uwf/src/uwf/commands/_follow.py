@@ -160,6 +160,13 @@ class _Follower:
                     [Styled(head, "strong"), f" = {fit(value, max(room, _LEAST))}{tail}"],
                 )
                 self.next_turn = turn.number + 1
+            if turn.failure is not None:
+                why = turn.failure
+                self._say(
+                    {"step": turn.number, "role": turn.role, "failure": why},
+                    f"{turn.role} (step {turn.number}) ✗ {shorten(f'{why.type}: {why.message}')}",
+                )
+                self.next_turn = turn.number + 1
 
     def _round(self, turn: Turn, part: Round, unsettled: Collection[CallState]) -> None:
         if self._is_new(turn, part.key) and (words := spoken_words(part.text, self._columns - 4)):

@@ -105,7 +105,8 @@ def _as_data(shown: _Shown) -> Record:
     steps: list[Record] = [
         {
             "role": step.record.role,
-            "value": msgspec.Raw(step.value),
+            "value": msgspec.Raw(step.value if step.failure is None else b"null"),
+            "failure": step.failure,
             "at_ms": step.record.at_ms,
             "elapsed_ms": step.record.elapsed_ms,
             "usage": step.record.usage,

@@ -8,7 +8,7 @@ from uwf.commands._thread_usage import ThreadUsage
 from uwf.terminal._cells import hang
 from uwf.terminal._output import pretty
 from uwf.terminal._style import STATES, Style, Styled, printable
-from uwf.terminal._transcript import Line, lay_out
+from uwf.terminal._transcript import Line, failure_words, lay_out
 from workflow_execute import StoredStep, StoredThread
 from workflow_protocol import Question, Usage
 
@@ -53,6 +53,8 @@ def step_text(number: int, step: StoredStep, width: int | None) -> list[Styled |
     record = step.record
     took = f"  ({record.elapsed_ms / 1000:.1f} s)"
     lines = [Line(2, each) for each in pretty(step.value).splitlines()]
+    if step.failure is not None:
+        lines = [Line(2, each, "bad") for each in failure_words(step.failure).splitlines()]
     if step.content.encode() != step.value:
         lines += [Line(2, each) for each in step.content.split("\n")]
     lines += [Line(2, f"child thread {each}", "name") for each in record.child_threads]

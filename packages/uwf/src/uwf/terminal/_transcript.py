@@ -23,7 +23,7 @@ from workflow_execute.transcript import (
     Round,
     Turn,
 )
-from workflow_protocol import Usage
+from workflow_protocol import Failure, Usage
 
 _INLINE_CHARS = 200
 """A result of one line that is longer stands below its mark."""
@@ -53,6 +53,11 @@ _STATES: Mapping[CallState, tuple[str, Style]] = {
 }
 
 
+def failure_words(failure: Failure) -> str:
+    """Why a turn has no value."""
+    return f"✗ failed: {failure.type}: {failure.message}"
+
+
 class TranscriptLines:
     """Makes lines of turns.
 
@@ -76,6 +81,8 @@ class TranscriptLines:
             lines += self._attempt(attempt, alone=len(turn.attempts) == 1)
         if turn.content:
             lines += self._block(2, turn.content)
+        if turn.failure is not None:
+            lines += self._block(2, failure_words(turn.failure), "bad")
         if turn.value is not msgspec.UNSET:
             first, *more = value_lines(bytes(turn.value), self._cut)
             lines += [Line(2, f"= {first}", "strong"), *(Line(4, each, "strong") for each in more)]

@@ -21,6 +21,7 @@ from workflow_protocol import (
     Retrying,
     RoleFinished,
     RoleStarted,
+    RoleStopped,
     RoundStarted,
     ThreadEnded,
     ThreadStarted,
@@ -78,6 +79,10 @@ class Progress:
                 seconds = event.elapsed_ms / 1000
                 took = f"  [{tokens} tokens, {seconds:.1f} s]"
                 return f"  = {shorten(event.value, self._width() - columns_of(took) - 4)}{took}"
+            case RoleStopped() if event.leads_to:
+                to = f"  → {event.leads_to}"
+                words = " ".join(f"{event.error}: {event.message}".split())
+                return f"  ✗ {shorten(words, self._width() - columns_of(to) - 4)}{to}"
             case ThreadEnded():
                 return _end(event)
             case _:

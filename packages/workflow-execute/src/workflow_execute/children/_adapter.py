@@ -23,7 +23,8 @@ def child_prompt(prompt: str, ctx: ThreadContext) -> str:
     parts = [prompt, f"The task that this is a part of:\n\n{ctx.start.prompt}"]
     if ctx.steps:
         latest = ctx.steps[-1]
-        parts.append(f"The latest step, by {latest.role}:\n\n{latest.content}")
+        failed = "" if latest.failure is None else ", which failed"
+        parts.append(f"The latest step, by {latest.role}{failed}:\n\n{latest.content}")
     parts.append(ctx.told)
     return "\n\n".join(part for part in parts if part)
 

@@ -17,7 +17,7 @@ from typing_extensions import TypeForm
 
 from workflow_execute._errors import (
     ChildCancelled,
-    ChildFailed,
+    ChildGaveUp,
     ChildSuspended,
     LimitReached,
 )
@@ -29,6 +29,7 @@ from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
 from workflow_protocol import (
     Effect,
     Resolved,
+    RoleFailed,
     Suspended,
     ThreadContext,
     ThreadId,
@@ -83,11 +84,11 @@ class ChildResult:
         """Give the value as one of a schema.
 
         Raises:
-            ChildFailed: the child ended with a return code other than 0.
+            ChildGaveUp: the child ended with a return code other than 0.
             SchemaMismatch: the value does not fit.
         """
         if self.return_code:
-            raise ChildFailed(
+            raise ChildGaveUp(
                 self.thread_id,
                 f"child thread {self.thread_id} ({self.name}) ended with return code "
                 f"{self.return_code}: {self.summary}; start the turn again (fresh), or read "
@@ -213,7 +214,8 @@ def _error_to_raise(faults: Sequence[Exception]) -> Exception:
     failed = [each for each in faults if each not in waits and each not in cancelled]
     if not failed and not cancelled:
         return _merge_suspensions(waits)
-    worst = (failed or cancelled)[0]
+    # One that a workflow may lead on from must not hide a bug.
+    worst = (sorted(failed, key=lambda each: isinstance(each, RoleFailed)) or cancelled)[0]
     for other in faults:
         if other is not worst:
             worst.add_note(str(other))

@@ -10,6 +10,7 @@ import msgspec
 from workflow_execute._errors import (
     ChildCancelled,
     ChildFailed,
+    ChildGaveUp,
     ChildSuspended,
     LimitReached,
     ThreadNotFound,
@@ -25,7 +26,7 @@ from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
 from workflow_execute.threads._read import StoredThread, read_attempts, read_thread
-from workflow_protocol import StartStep, ThreadContext, ThreadId
+from workflow_protocol import RoleFailed, StartStep, ThreadContext, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ def _record_of_result(task: ChildTask, result: ThreadResult[Any]) -> ChildRecord
             raise ChildCancelled(result.thread_id, f"{who} was cancelled")
         case _:
             kind = type(result.error).__name__
-            raise ChildFailed(
+            error = ChildGaveUp if isinstance(result.error, RoleFailed) else ChildFailed
+            raise error(
                 result.thread_id, f"{who} failed: {kind}: {result.summary}", return_code=1
             ) from result.error
 
@@ -128,9 +130,9 @@ def _completed(result: ThreadResult[Any]) -> ChildRecord:
     done = ChildRecord(
         thread_id=result.thread_id, return_code=result.return_code, summary=result.summary
     )
-    if not result.steps:
+    last = next((step for step in reversed(result.steps) if step.failure is None), None)
+    if last is None:
         return done
-    last = result.steps[-1]
     return msgspec.structs.replace(done, role=last.role, value=msgspec.Raw(last.json))
 
 
@@ -141,7 +143,7 @@ def _record_of_thread(stored: StoredThread) -> ChildRecord:
         return_code=stored.status.return_code or 0,
         summary=stored.status.summary,
     )
-    if not stored.steps:
+    last = next((step for step in reversed(stored.steps) if step.failure is None), None)
+    if last is None:
         return done
-    last = stored.steps[-1]
     return msgspec.structs.replace(done, role=last.record.role, value=msgspec.Raw(last.value))

@@ -33,7 +33,8 @@ from workflow_execute.run._services import Observer, RunServices
 from workflow_execute.threads._branch import fork_thread
 from workflow_execute.threads._delete import delete_thread
 from workflow_execute.threads._read import StoredThread, read_thread
-from workflow_execute.threads._replay import Replay, ReplayedRequest, SetOptions, replay_thread
+from workflow_execute.threads._replay import Replay, SetOptions, replay_thread
+from workflow_execute.threads._replay_journal import ReplayedRequest
 from workflow_execute.threads._summaries import find_summaries, labels_for
 from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_protocol import Answer, Hash, Question, StartStep, ThreadContext, ThreadId

@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from workflow_cas import Store, Stored
 from workflow_execute._errors import SecretInThread, ThreadNotExportable, ThreadNotFound
+from workflow_execute._failure import environment_secrets
 from workflow_execute.exchange._format import (
     FORMAT,
     Header,
@@ -23,7 +24,6 @@ from workflow_execute.exchange._format import (
     encode_start,
 )
 from workflow_execute.exchange._secrets import SecretScan
-from workflow_execute.run._failure import environment_secrets
 from workflow_execute.threads._read import children_of_turn, read_attempts, read_chain
 from workflow_execute.threads._summary import thread_ref
 from workflow_protocol import Hash, ThreadId

@@ -8,10 +8,10 @@ import msgspec
 
 from workflow_execute._budget import Limits
 from workflow_execute._errors import ChildCancelled, ChildSuspended, LimitReached
+from workflow_execute._failure import message_of, origin_of, traceback_of
 from workflow_execute._records import SUSPENDED_CODE, Cause, StatusRecord, ThreadState
 from workflow_execute._result import ThreadResult
 from workflow_execute.owners._signals import Signal
-from workflow_execute.run._failure import message_of, origin_of, traceback_of
 from workflow_protocol import Completion, Suspended, ThreadContext, ThreadId
 
 

@@ -19,6 +19,7 @@ import msgspec
 from workflow_cas import StoreError
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import JournalMismatch, LimitReached
+from workflow_execute._failure import message_of
 from workflow_execute._ids import now_ms
 from workflow_execute._records import StatusRecord
 from workflow_execute._result import ThreadResult
@@ -35,10 +36,9 @@ from workflow_execute.run._ending import (
     failed,
     is_question,
 )
-from workflow_execute.run._failure import message_of
 from workflow_execute.run._now_writer import NowWriter
 from workflow_execute.run._services import RunServices
-from workflow_execute.run._thread_writer import ThreadWriter
+from workflow_execute.run._thread_writer import CommittedStep, ThreadWriter
 from workflow_execute.run._turn import new_turn, stored_turn
 from workflow_execute.threads._read import StoredThread
 from workflow_execute.threads._tree import cancel_children
@@ -262,17 +262,31 @@ class Run:
 
     async def _commit_step(self, step: RoleStep) -> None:
         number = len(self._ctx.steps)
+        if step.failure is not None and self._turn.children:
+            await cancel_children(self._services.store, self._ctx.thread_id, failed=False)
         done = await self._writer.commit_step(step, number, self._turn)
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, done.step))
         self._turn = new_turn(self._services, self._budget, self._ctx.thread_id, self._notify)
-        await self._notify(
-            RoleFinished(
-                step=number, value=done.value, usage=step.usage, elapsed_ms=done.elapsed_ms
-            )
-        )
+        if self._role:  # a limit may end a turn before its role begins
+            await self._notify(self._event_of(done, number))
         self._role = ""
         if done.cancelled is not None:
             raise done.cancelled
+
+    def _event_of(self, done: CommittedStep, number: int) -> Event:
+        """What observers hear of a step."""
+        step, failure = done.step, done.step.failure
+        if failure is None:
+            return RoleFinished(
+                step=number, value=done.value, usage=step.usage, elapsed_ms=done.elapsed_ms
+            )
+        return RoleStopped(
+            step=number,
+            error=failure.type,
+            message=failure.message[:_MESSAGE_CHARS],
+            elapsed_ms=done.elapsed_ms,
+            leads_to=self._current_role(),
+        )
 
     async def _take_steps_to_ending(self) -> Ending:
         try:
@@ -386,7 +400,10 @@ class Run:
         if isinstance(event, RoleStarted):
             self._role = event.role
             self._turn.journal.writer.begin_role(event.role)
-        step = event.step if isinstance(event, RoleFinished) else len(self._ctx.steps)
+        ended = isinstance(event, RoleFinished) or (
+            isinstance(event, RoleStopped) and event.leads_to
+        )
+        step = event.step if ended else len(self._ctx.steps)
         if self._now is not None:
             self._now.take(event, self._role, step)
         if not self._services.observers:

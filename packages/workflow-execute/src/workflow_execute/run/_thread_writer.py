@@ -32,7 +32,7 @@ class CommittedStep:
 
     step: RoleStep
     value: str
-    """The role's value as JSON."""
+    """The role's value as JSON, or of a turn that failed what is kept of it."""
     elapsed_ms: int
     cancelled: BaseException | None
     """The cancellation that arrived meanwhile, to be raised when memory is right too."""
@@ -108,7 +108,8 @@ class ThreadWriter:
         assert self.head is not None
         assert self._status_record is not None
         assert self._without_status is not None
-        value, words = content(step.json), content(step.content)
+        words, failure = content(step.content), step.failure
+        value = words if failure is not None else content(step.json)
         writer, elapsed_ms = turn.journal.writer, turn.elapsed_ms
         deferred, last = writer.deferred()
         last_on_disk = writer.last
@@ -134,6 +135,8 @@ class ThreadWriter:
             skipped_calls=tuple(turn.journal.skipped_calls),
             models=meter.models,
             run_options=self._run_options,
+            error="" if failure is None else failure.type,
+            limit="" if failure is None else failure.limit,
         )
         state = node("state", record, refs)
         summary = with_step(self._without_status, record)

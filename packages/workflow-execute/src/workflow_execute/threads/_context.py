@@ -50,13 +50,15 @@ def context_of(stored: StoredThread, workflow: AnyWorkflow) -> ThreadContext:
 def typed_step(step: StoredStep, workflow: AnyWorkflow) -> RoleStep:
     """A stored step as roles see it."""
     role = workflow.definition.role(step.record.role)
+    failure = step.failure
     return RoleStep(
         role=role.name,
-        meta=schema_of(role.schema).restore(step.value),
-        json=step.value,
+        meta=schema_of(role.schema).restore(step.value) if failure is None else None,
+        json=step.value if failure is None else b"",
         content=step.content,
         content_hash=step.content_hash,
         timestamp_ms=step.record.at_ms,
         child_threads=tuple(map(ThreadId, step.record.child_threads)),
         usage=step.record.usage,
+        failure=failure,
     )

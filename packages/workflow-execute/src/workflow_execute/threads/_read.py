@@ -31,7 +31,7 @@ from workflow_execute.threads._summary import (
     with_status,
     with_step,
 )
-from workflow_protocol import Hash, ThreadId
+from workflow_protocol import Failure, Hash, ThreadId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,20 @@ class StoredStep:
     content_hash: Hash
     turn: Hash | None
     """The last record of the turn's journal."""
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the turn has no value; `value` and `content` are what was kept of it then."""
+        if not self.record.error:
+            return None
+        message = msgspec.json.decode(self.content, type=_FailureWords).message
+        return Failure(type=self.record.error, message=message, limit=self.record.limit)
+
+
+class _FailureWords(msgspec.Struct):
+    """The content of a step that failed: see `Failure.content`."""
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

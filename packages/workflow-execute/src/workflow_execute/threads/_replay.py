@@ -2,65 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Awaitable, Callable, Container, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import TypeVar
 
+import anyio
 import msgspec
 
 from workflow_cas import Store
 from workflow_execute._differences import compare, is_same_but_for_order
-from workflow_execute._errors import JournalMismatch, NotRecorded
-from workflow_execute._records import SUPERVISOR_KEYS
-from workflow_execute._supervisor import Decision, completion_of, recorded_decision
+from workflow_execute._errors import JournalMismatch
+from workflow_execute._supervisor import completion_of
 from workflow_execute._workflow import AnyWorkflow, encoded_value
-from workflow_execute.journal._entry import JournalEntry
-from workflow_execute.journal._input import check_input
-from workflow_execute.journal._questions import check_question
-from workflow_execute.journal._results import decode
-from workflow_execute.journal._turn_records import TurnRecords
 from workflow_execute.threads._context import context_of, typed_step
 from workflow_execute.threads._read import (
     StoredStep,
     StoredThread,
-    is_of_child,
     read_thread,
     read_turn,
 )
+from workflow_execute.threads._replay_journal import ReplayedRequest, ReplayJournal
 from workflow_protocol import (
-    SHOWN_KEYS,
-    Answer,
     Completion,
-    Effect,
-    Event,
-    OutcomeUnknown,
-    Question,
-    RunOptions,
-    Suspended,
+    Failure,
+    RoleStep,
     ThreadContext,
     ThreadId,
     is_same_value,
+    next_role,
     schema_of,
 )
 
 T = TypeVar("T")
 SetOptions = Callable[[Sequence[str]], AbstractContextManager[object]]
 """Lets the `run_options` of a run hold while a block lasts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayedRequest:
-    """An input of a recorded effect, such as a request to a model."""
-
-    step: int
-    key: str
-    data: bytes
-    """The exact bytes."""
-    recorded: bool
-    """False for the one that the thread stopped at, which has no reply yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +83,12 @@ async def replay_thread(
     effects = requests = 0
     for step in stored.steps[stored.own_from :]:
         entries = await read_turn(store, step.turn)
-        journal = _ReplayJournal(step.record.step, entries, on_request)
+        journal = ReplayJournal(step.record.step, entries, on_request, step.failure)
         with _set(set_options, step.record.run_options):
             await _replay_step(workflow, ctx, step, journal)
         ctx = replace(ctx, steps=(*ctx.steps, typed_step(step, workflow)))
         effects, requests = effects + journal.used, requests + journal.compared
-    journal = _ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), on_request)
+    journal = ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), on_request)
     with _set(set_options, stored.status.run_options):
         completion = await _replay_unfinished(workflow, ctx, journal)
     if stored.status.state == "completed":
@@ -147,12 +124,12 @@ async def check_unfinished_turn(
     if stored.turn is not None:
         ctx = context_of(stored, workflow)
         ctx = replace(ctx, start=msgspec.structs.replace(ctx.start, workspace=folder))
-        journal = _ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), None)
+        journal = ReplayJournal(len(ctx.steps), await read_turn(store, stored.turn), None)
         await _replay_unfinished(workflow, ctx, journal)
 
 
 async def _replay_unfinished(
-    workflow: AnyWorkflow, ctx: ThreadContext, journal: _ReplayJournal
+    workflow: AnyWorkflow, ctx: ThreadContext, journal: ReplayJournal
 ) -> Completion | None:
     """Carry a turn out again as far as it came, and give the end of the thread if that is one.
 
@@ -172,7 +149,7 @@ async def _replay_unfinished(
 
 
 async def _replay_step(
-    workflow: AnyWorkflow, ctx: ThreadContext, step: StoredStep, journal: _ReplayJournal
+    workflow: AnyWorkflow, ctx: ThreadContext, step: StoredStep, journal: ReplayJournal
 ) -> None:
     """Carry one finished turn out again.
 
@@ -180,125 +157,67 @@ async def _replay_step(
         JournalMismatch: it isn't the step that is recorded.
     """
     place = f"step {step.record.step}"
-    outcome = await workflow.advance(replace(ctx, journal=journal))
-    if isinstance(outcome, Completion) or outcome.role != step.record.role:
-        now = "the end" if isinstance(outcome, Completion) else outcome.role
+    role = next_role(workflow.definition, ctx)
+    now = "the end" if role is None else role.name
+    if now != step.record.role:
         raise JournalMismatch(place, f"the next role was {step.record.role!r}, now it is {now!r}")
-    schema = schema_of(workflow.definition.role(outcome.role).schema)
-    for what, recorded, now, is_same in (
-        ("value", step.value, outcome.json, is_same_value(schema, step.value, outcome.json)),
-        (
-            "content",
-            step.content.encode(),
-            outcome.content.encode(),
-            outcome.content == encoded_value(schema, outcome.meta, outcome.json)
-            and is_same_but_for_order(step.content, outcome.content),
-        ),
-        (
-            "usage",
-            msgspec.json.encode(step.record.usage),
-            msgspec.json.encode(outcome.usage),
-            False,
-        ),
-    ):
-        if not is_same and (difference := compare(recorded, now)) is not None:
-            raise JournalMismatch(f"{place}, {what}", "it has changed", difference)
+    outcome = await _take_turn(workflow, replace(ctx, journal=journal), step, journal)
+    if isinstance(outcome, RoleStep):
+        _compare_step(workflow, place, step, outcome)
+    if journal.mismatch is not None:  # whatever the role has made of it
+        raise journal.mismatch
     if journal.unused:
         unused = ", ".join(sorted(journal.unused))
         raise JournalMismatch(place, f"these recorded effects were not used: {unused}")
 
 
-class _ReplayJournal:
-    """A journal that knows the past and does nothing."""
+async def _take_turn(
+    workflow: AnyWorkflow, ctx: ThreadContext, step: StoredStep, journal: ReplayJournal
+) -> RoleStep | Completion | None:
+    """Carry a turn out again; `None` where a limit cut it off at no place of its own.
 
-    def __init__(
-        self,
-        step: int,
-        entries: Iterable[JournalEntry],
-        on_request: Callable[[ReplayedRequest], None] | None,
-    ) -> None:
-        self._step = step
-        self._known = TurnRecords.of(entries)
-        self._on_request = on_request
-        self._last_size = 0
-        # The supervisor is no part of the workflow: what it did is not asked for again. Nor is a
-        # child that a tool started, whose result is the tool's, and what a person was shown, and
-        # a part of an effect, whose result is recorded as a whole.
-        self.unused = {
-            key
-            for key in self._known.results
-            if not key.startswith(SUPERVISOR_KEYS)
-            and not is_of_child(key)
-            and f"/{SHOWN_KEYS}" not in f"/{key}"
-            and not _is_part(key, self._known.results)
-        }
-        self.used = 0
-        self.compared = 0
-        self.mismatch: JournalMismatch | None = None
-        """The first thing that was asked for otherwise than it is recorded."""
-
-    @property
-    def decision(self) -> Decision | None:
-        """What the supervisor decided before this turn."""
-        return recorded_decision({key: each.bytes for key, each in self._known.results.items()})
-
-    async def run(
-        self,
-        key: str,
-        perform: Callable[[], Awaitable[T]],
-        **options: Unpack[RunOptions[T]],
-    ) -> T:
-        del perform
-        digest, request = options.get("digest", ""), options.get("request")
-        known = self._known.results.get(key)
-        record = known.record if known is not None else self._known.intents.get(key)
-        if request is not None and self._on_request is not None:
-            self._on_request(
-                ReplayedRequest(step=self._step, key=key, data=request(), recorded=bool(known))
-            )
-        if record is None:
-            raise NotRecorded(key)
-        with self._noting_mismatch():
-            check_input(record, options, self._last_size)
-        if known is None:
-            if options.get("effect") is Effect.UNSAFE:
-                raise OutcomeUnknown(key)
-            raise NotRecorded(key)
-        if request is not None:
-            with self._noting_mismatch():
-                self._compare_bytes(key, digest, request)
-            self._last_size = known.record.size
-        self.unused.discard(key)
-        self.used += 1
-        return decode(known.bytes, options["type"])
-
-    async def ask(self, key: str, question: Question) -> Answer:
-        with self._noting_mismatch():
-            check_question(key, self._known.questions.get(key), question)
-        if key not in self._known.answers:
-            raise Suspended(question.text, key=key)
-        return self._known.answers[key]
-
-    async def note(self, event: Event) -> None:
-        del event
-
-    @contextmanager
-    def _noting_mismatch(self) -> Generator[None]:
-        try:
-            yield
-        except JournalMismatch as error:
-            self.mismatch = self.mismatch or error
-            raise
-
-    def _compare_bytes(self, key: str, digest: str, request: Callable[[], bytes]) -> None:
-        """Make sure that the digest is that of the bytes, where it is a SHA-256."""
-        data = request()
-        if len(digest) == 64 and hashlib.sha256(data).hexdigest() != digest:
-            raise JournalMismatch(key, "its digest does not match its bytes")
-        self.compared += 1
+    So it is where the role had not recorded anything, or was waiting as its time was over: it is
+    left as soon as all of its records are used.
+    """
+    if not step.record.limit:
+        return await workflow.advance(ctx)
+    if not journal.unused:
+        return None
+    if step.record.limit != "max_seconds":
+        return await workflow.advance(ctx)
+    with anyio.CancelScope() as scope:
+        journal.on_all_used = scope.cancel
+        await workflow.advance(ctx)
+    return None
 
 
-def _is_part(key: str, results: Container[str]) -> bool:
-    """Whether an effect whose result is recorded was put together of this one, among others."""
-    names = key.split("/")
-    return any("/".join(names[:count]) in results for count in range(1, len(names)))
+def _compare_step(workflow: AnyWorkflow, place: str, step: StoredStep, outcome: RoleStep) -> None:
+    """Compare what came of a turn with what is recorded.
+
+    Raises:
+        JournalMismatch: it is something else.
+    """
+    before, now = step.failure, outcome.failure
+    if before is not None or now is not None:
+        if before is None or now is None or before.type != now.type:
+            raise JournalMismatch(place, f"it {_how(before)} before, and now it {_how(now)}")
+    else:
+        schema = schema_of(workflow.definition.role(outcome.role).schema)
+        if not is_same_value(schema, step.value, outcome.json):
+            _compare(f"{place}, value", step.value, outcome.json)
+        if outcome.content != encoded_value(
+            schema, outcome.meta, outcome.json
+        ) or not is_same_but_for_order(step.content, outcome.content):
+            _compare(f"{place}, content", step.content.encode(), outcome.content.encode())
+    usage = (msgspec.json.encode(each) for each in (step.record.usage, outcome.usage))
+    _compare(f"{place}, usage", *usage)
+
+
+def _how(failure: Failure | None) -> str:
+    return "gave a value" if failure is None else f"failed with {failure.type}"
+
+
+def _compare(what: str, recorded: bytes, now: bytes) -> None:
+    difference = compare(recorded, now)
+    if difference is not None:
+        raise JournalMismatch(what, "it has changed", difference)

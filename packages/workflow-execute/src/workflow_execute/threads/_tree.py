@@ -87,20 +87,23 @@ def children_of_thread(
     return [*ids, *children_of_turn(attempts)]
 
 
-async def cancel_children(store: Store, thread_id: ThreadId) -> None:
+async def cancel_children(store: Store, thread_id: ThreadId, *, failed: bool = True) -> None:
     """Mark the threads that a thread's unfinished turn started as cancelled, if they aren't done.
+
+    Those that failed stay as they are without `failed`.
 
     The caller owns the thread, so that nobody can resume them meanwhile. What finished turns
     started is left alone: it belongs to the forks of the thread too.
     """
+    done = {"completed", "cancelled"} if failed else {"completed", "cancelled", "failed"}
     thread = await read_thread(store, thread_id)
     for child_id in children_of_turn(await read_attempts(store, thread.turn)):
         try:
             child = await read_thread(store, child_id)
         except ThreadNotFound:
             continue
-        await cancel_children(store, child_id)
-        if child.status.state not in {"completed", "cancelled"}:
+        await cancel_children(store, child_id, failed=failed)
+        if child.status.state not in done:
             with contextlib.suppress(RefConflict):  # somebody else stops it at the same moment
                 await commit_stop(store, child, "cancel")
 

@@ -65,23 +65,25 @@ def _committed_turn(
     thread: StoredThread,
     written_call: WrittenCallReader | None,
 ) -> Turn:
-    record = step.record
+    record, failure = step.record, step.failure
+    is_value = failure is None
     skipped = {call.partition(" ")[0] for call in record.skipped_calls}
     return Turn(
         number=number,
         role=record.role,
-        state="committed",
+        state="committed" if is_value else "failed",
         inherited=number <= thread.own_from,
         at_ms=record.at_ms,
         elapsed_ms=record.elapsed_ms,
         usage=record.usage,
         cost_micros=record.charged_micros or record.usage.cost_micros,
-        value=msgspec.Raw(step.value),
+        value=msgspec.Raw(step.value) if is_value else msgspec.UNSET,
         content="" if step.content.encode() == step.value else step.content,
+        failure=failure,
         child_threads=record.child_threads,
         skipped_calls=record.skipped_calls,
         hash=step.hash,
-        attempts=_attempts(attempts, skipped, written_call, is_committed=True),
+        attempts=_attempts(attempts, skipped, written_call, is_committed=is_value),
     )
 
 

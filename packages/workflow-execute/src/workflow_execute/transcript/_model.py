@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from workflow_execute._records import ThreadState
-from workflow_protocol import Effect, Hash, Usage
+from workflow_protocol import Effect, Failure, Hash, Usage
 
 CallState = Literal[
     "done", "failed", "denied", "unknown", "waiting", "accepted", "refused", "skipped",
@@ -195,8 +195,9 @@ class Turn(_Part, frozen=True, kw_only=True, tag="turn"):
     """Counted from 1, as `show` does."""
     role: str
     """Empty where the record does not tell, as while an unfinished turn runs."""
-    state: Literal["committed", "unfinished", "ended"]
-    """`ended`: there was no turn any more, only the supervisor's look that ended the thread."""
+    state: Literal["committed", "failed", "unfinished", "ended"]
+    """`failed`: it is a step without a value, from which the workflow led on. `ended`: there was no
+    turn any more, only the supervisor's look that ended the thread."""
     inherited: bool = False
     """A fork has it from the thread that it was forked from."""
     at_ms: int | None = None
@@ -206,6 +207,8 @@ class Turn(_Part, frozen=True, kw_only=True, tag="turn"):
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     content: str = ""
     """The role's words, where they are not its value."""
+    failure: Failure | None = None
+    """Why there is no value."""
     child_threads: tuple[str, ...] = ()
     skipped_calls: tuple[str, ...] = ()
     """The key and tool of each call that came after the result."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from workflow_execute.threads._replay import ReplayedRequest
+from workflow_execute.threads._replay_journal import ReplayedRequest
 from workflow_execute.transcript._keys import place_of
 from workflow_execute.transcript._model import Attempt, Call, Part, Round, Transcript, Turn
 

@@ -9,7 +9,7 @@ import pytest
 
 from workflow_cas import MemoryStore
 from workflow_execute import ChildTask, Engine, ThreadResult, read_thread, run_child
-from workflow_execute.run._failure import MAX_TRACEBACK_CHARS, OUR_PACKAGES
+from workflow_execute._failure import MAX_TRACEBACK_CHARS, OUR_PACKAGES
 from workflow_execute.testing import in_turn
 from workflow_protocol import ThreadContext
 

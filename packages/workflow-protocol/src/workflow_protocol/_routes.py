@@ -1,0 +1,150 @@
+"""Where a thread goes that its table doesn't say: after a failure, and at a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from workflow_protocol._errors import Fault
+from workflow_protocol._items import Items
+from workflow_protocol._role import RoleDefinition
+from workflow_protocol._transition import END, START, Role, Target, Transition, name_of_target
+
+
+class Route(NamedTuple):
+    """One of them as it is written, and where it stands. `source` is `None` for a limit."""
+
+    place: str
+    source: Target | None
+    target: Target
+
+
+def read_routes(
+    on_failure: Items[Target, Target], at_limit: Target | None
+) -> tuple[list[Route], list[Fault]]:
+    """The routes as they are written, without what can't be one."""
+    routes: list[Route] = []
+    faults: list[Fault] = []
+    for source, target in on_failure.items():
+        if not _is_target(source):
+            faults.append(Fault("on_failure", f"a key is of type {_kind(source)}; use a role"))
+            continue
+        place = f"on_failure[{name_of_target(source)!r}]"
+        if _is_target(target):
+            routes.append(Route(place, source, target))
+        else:
+            faults.append(Fault(place, f"this is of type {_kind(target)}; use a role"))
+    if at_limit is not None:
+        if _is_target(at_limit):
+            routes.append(Route("at_limit", None, at_limit))
+        else:
+            faults.append(Fault("at_limit", f"it is of type {_kind(at_limit)}; use a role"))
+    return routes, faults
+
+
+def led_to(routes: Iterable[Route]) -> Iterator[tuple[str, str]]:
+    """The names that a route leads from and to. A limit can be reached from the start on."""
+    for route in routes:
+        yield (
+            START if route.source is None else name_of_target(route.source),
+            name_of_target(route.target),
+        )
+
+
+def resolve_routes(
+    routes: Iterable[Route], roles: Sequence[Role]
+) -> tuple[Mapping[str, Role], Role | None]:
+    """The roles that routes lead to: after a failure by the name of who failed, and at a limit."""
+    known = {role.name: role for role in roles}
+    found = {
+        None if route.source is None else name_of_target(route.source): known[
+            name_of_target(route.target)
+        ]
+        for route in routes
+        if name_of_target(route.target) in known
+    }
+    at_limit = found.pop(None, None)
+    return cast("Mapping[str, Role]", found), at_limit
+
+
+def route_faults(
+    routes: Sequence[Route], roles: Sequence[Role], rows: Mapping[str, Sequence[Transition]]
+) -> Iterator[Fault]:
+    """All that is wrong with routes, given the roles and the rows of the table."""
+    known = {role.name: role for role in roles}
+    sound: dict[str, Route] = {}
+    for route in routes:
+        faults = [*_reference_faults(route, known)]
+        yield from faults
+        if faults:
+            continue
+        if route.source is not None:
+            sound[name_of_target(route.source)] = route
+        name = name_of_target(route.target)
+        if not _leads_to_end(name, rows):
+            words = f"no path of the table leads from {name!r} to END; add a transition"
+            yield Fault(route.place, words)
+    yield from _circle_faults(sound)
+
+
+def _reference_faults(route: Route, known: Mapping[str, Role]) -> Iterator[Fault]:
+    there = ", ".join(known) or "none"
+    source = None if route.source is None else name_of_target(route.source)
+    target = name_of_target(route.target)
+    if target == END:
+        what = "a limit" if source is None else "a failure"
+        words = f"{what} can't lead to END; name a role, whose row may lead there"
+        yield Fault(route.place, words)
+    for each in (route.source, route.target):
+        if each is None or (each == END and each is route.target):
+            continue
+        name = name_of_target(each)
+        if name not in known:
+            yield Fault(route.place, f"{name!r} is not among the roles of the table ({there})")
+        elif isinstance(each, RoleDefinition) and each is not known[name]:
+            words = f"another role is called {name!r} too; give the one of the table"
+            yield Fault(route.place, words)
+    if source is not None and source == target:
+        words = "a failure leads back to the role itself, which may go on for ever; name another"
+        yield Fault(route.place, words)
+
+
+def _circle_faults(routes: Mapping[str, Route]) -> Iterator[Fault]:
+    """Failures that lead round in a circle, each of which is told once."""
+    told: set[str] = set()
+    for start in routes:
+        path: list[str] = []
+        name = start
+        while name in routes and name not in path and name not in told:
+            path.append(name)
+            name = name_of_target(routes[name].target)
+        if name in path and (circle := path[path.index(name) :])[1:]:
+            words = " → ".join([*circle, name])
+            yield Fault(
+                routes[name].place,
+                f"failures lead in a circle ({words}), which may go on for ever; end it with a "
+                "role that has no entry in on_failure",
+            )
+        told.update(path)
+
+
+def _leads_to_end(name: str, rows: Mapping[str, Sequence[Transition]]) -> bool:
+    seen = {name}
+    waiting = [name]
+    while waiting:
+        for transition in rows.get(waiting.pop(), ()):
+            target = name_of_target(transition.to)
+            if target == END:
+                return True
+            if target not in seen:
+                seen.add(target)
+                waiting.append(target)
+    return False
+
+
+def _is_target(value: object) -> bool:
+    return isinstance(value, str | RoleDefinition)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
