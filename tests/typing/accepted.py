@@ -7,6 +7,7 @@ import msgspec
 import pydantic
 
 from workflow_agent_llm import create_llm_adapter
+from workflow_agent_react import CallHistory, ReactAdapterConfig, Toolset, tool, workspace_tools
 from workflow_execute import (
     ChildResult,
     Workflow,
@@ -184,3 +185,34 @@ def other_models(run: Workflow, writer: RoleDefinition[Plan], llm: ScriptedLlm) 
     by_role = {writer: llm}
     with run.using(llm), run.using({writer: llm, "critic": "openai/gpt-4.1"}), run.using(by_role):
         pass
+
+
+@tool(effect=Effect.READ)
+async def find(ctx: ThreadContext, history: CallHistory, word: str, limit: int = 3) -> list[str]:
+    """Find a word."""
+    return [word] * (limit + len(history.calls) + ctx.depth)
+
+
+@tool
+def count(numbers: list[int]) -> int:
+    """Count."""
+    return len(numbers)
+
+
+async def tools_are_functions(ctx: ThreadContext) -> None:
+    assert_type(await find(ctx, CallHistory(), "a", limit=2), list[str])
+    assert_type(count([1]), int)
+
+
+def undecorated(path: str) -> str:
+    """Read."""
+    return path
+
+
+some_tools = [find, count]
+composed = [
+    ReactAdapterConfig(llm=ScriptedLlm([]), toolset=count),
+    ReactAdapterConfig(llm=ScriptedLlm([]), toolset=[find, undecorated, workspace_tools()]),
+    ReactAdapterConfig(llm=ScriptedLlm([]), toolset=some_tools),
+    ReactAdapterConfig(llm=ScriptedLlm([]), toolset=Toolset.combine(find, workspace_tools())),
+]

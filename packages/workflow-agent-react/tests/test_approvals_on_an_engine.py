@@ -44,7 +44,7 @@ def payments() -> Toolset:
         paid.append(amount)
         return f"paid {amount}"
 
-    return pay
+    return Toolset.combine(pay)
 
 
 def ask_first(call: ProposedCall, ctx: ThreadContext) -> Decision:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from workflow_agent_react import (
     ReactAdapterConfig,
+    ToolPart,
     Toolset,
     create_react_adapter,
     tool,
@@ -51,7 +52,7 @@ class Recording(DirectJournal):
 
 async def run(
     replies: Sequence[Reply],
-    toolset: Toolset = look,
+    toolset: ToolPart = look,
     journal: Recording | None = None,
     **config: Any,
 ) -> list[Request]:

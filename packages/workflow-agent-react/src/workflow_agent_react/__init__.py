@@ -22,6 +22,10 @@ from workflow_agent_react._errors import (
     ToolDefinitionError,
     ToolError,
 )
+from workflow_agent_react._history import (
+    CallHistory,
+    PastCall,
+)
 from workflow_agent_react.dialects._dialect import (
     Dialect,
     DialectName,
@@ -37,20 +41,21 @@ from workflow_agent_react.guards._guards import (
     AllOf,
     Allow,
     Ask,
-    CallHistory,
     Decision,
     Deny,
     Guard,
-    PastCall,
     ProposedCall,
     VersionedGuard,
     all_of,
     versioned,
 )
+from workflow_agent_react.tools._decorator import (
+    tool,
+)
 from workflow_agent_react.tools._toolset import (
+    ToolPart,
     Toolset,
     ToolSource,
-    tool,
 )
 from workflow_agent_react.tools._workspace_tools import (
     workspace_tools,
@@ -93,6 +98,7 @@ __all__ = [
     "ToolClash",
     "ToolDefinitionError",
     "ToolError",
+    "ToolPart",
     "ToolSource",
     "Toolset",
     "Turn",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 from typing_extensions import TypeForm
 
-from workflow_agent_react._calls import CallRunner
+from workflow_agent_react._calls import CallRunner, SerialCallsWarning
 from workflow_agent_react._invoke import Invoker
 from workflow_agent_react._loop import react
 from workflow_agent_react._results import READ_RESULT, KeptResults, read_result_tool
@@ -18,7 +18,7 @@ from workflow_agent_react.dialects._choice import choose_dialect
 from workflow_agent_react.dialects._dialect import DialectName
 from workflow_agent_react.guards._guards import Guard, all_of
 from workflow_agent_react.tools._many import warn_of_many
-from workflow_agent_react.tools._toolset import Toolset, ToolSource
+from workflow_agent_react.tools._toolset import ToolPart, Toolset, ToolSource, toolset_of
 from workflow_protocol import AdapterFn, AgentFn, RoleFn, ThreadContext, WorkflowError
 from workflow_reactor import (
     RESOLVE,
@@ -61,9 +61,10 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     itself."""
     tools: Sequence[ToolDefinition] = ()
     tool_handler: ToolHandler | None = None
-    toolset: Toolset | ToolSource | Sequence[Toolset | ToolSource] | None = None
-    """Tools and handler in one, or several of them, instead of `tools` and `tool_handler`. What is
-    opened when a role needs it (`mcp_toolset("git")`) stays open for the whole run."""
+    toolset: ToolPart | Sequence[ToolPart] | None = None
+    """Functions, toolsets and sources of them, one or several, instead of `tools` and
+    `tool_handler`. What is opened when a role needs it (`mcp_toolset("git")`) stays open for the
+    whole run."""
     max_rounds: int = 30
     """Model calls in one turn of a role."""
     dialect: DialectName = "auto"
@@ -90,7 +91,9 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The tools with their handlers, whichever way they were given."""
         if self.toolset is None:
             return (Toolset(tuple(self.tools), self.tool_handler or _missing_handler),)
-        return self.toolset if isinstance(self.toolset, Sequence) else (self.toolset,)
+        given = self.toolset
+        parts = cast("Sequence[ToolPart]", given if isinstance(given, Sequence) else (given,))
+        return [each if isinstance(each, ToolSource) else toolset_of(each) for each in parts]
 
     @property
     def fixed_tools(self) -> list[Toolset]:
@@ -164,17 +167,21 @@ class _PreparedLoop:
         self._config = config
         self._source = _source_of(config)
         self._guard = all_of(*config.guards) if config.guards else None
+        self._parts = config.all_tools
+        self._serial_calls = SerialCallsWarning()
 
     @cached_property
-    def _fixed_offer(self) -> _OfferedTools:
-        return _OfferedTools(
-            Toolset.combine(*self._config.fixed_tools), self._config.max_result_chars
-        )
+    def _fixed_offer(self) -> _OfferedTools | None:
+        """The tools, if none has to be opened."""
+        fixed = [each for each in self._parts if isinstance(each, Toolset)]
+        if len(fixed) < len(self._parts):
+            return None
+        return _OfferedTools(Toolset.combine(*fixed), self._config.max_result_chars)
 
     @asynccontextmanager
     async def _offer(self, ctx: ThreadContext) -> AsyncGenerator[_OfferedTools]:
         """The tools for one turn; what has to be opened is open while the block runs."""
-        if len(self._config.fixed_tools) == len(self._config.all_tools):
+        if self._fixed_offer is not None:
             yield self._fixed_offer
             return
         async with AsyncExitStack() as stack:
@@ -182,7 +189,7 @@ class _PreparedLoop:
                 each
                 if isinstance(each, Toolset)
                 else await stack.enter_async_context(each.open(ctx, f"tools/{index}"))
-                for index, each in enumerate(self._config.all_tools)
+                for index, each in enumerate(self._parts)
             ]
             yield _OfferedTools(Toolset.combine(*opened), self._config.max_result_chars)
 
@@ -209,7 +216,7 @@ class _PreparedLoop:
                 ),
                 guard=self._guard,
             )
-            runner = CallRunner(invoker=invoker, result=result)
+            runner = CallRunner(invoker=invoker, result=result, serial_calls=self._serial_calls)
             messages = Conversation(
                 [system(dialect.system_text(prompt)), user(build_thread_input(ctx))]
             )

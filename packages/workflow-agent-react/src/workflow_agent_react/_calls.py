@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -30,8 +31,35 @@ from workflow_reactor import RESOLVE, ResultSchema, ToolCall, ToolDefinition, To
 
 T = TypeVar("T")
 
+_log = logging.getLogger("workflow_agent_react")
+
 MAX_AT_ONCE = 16
 """So many reads of a reply run together; a search may be a process and some megabytes."""
+
+
+class SerialCallsWarning:
+    """Says once for an adapter that calls ran one by one only because nobody declared them."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def check(self, tools: Sequence[ToolDefinition]) -> None:
+        """Put it into the log, where a reply called several undeclared tools.
+
+        Args:
+            tools: what the reply called, a tool as often as it did.
+        """
+        undeclared = [each.name for each in tools if not each.effect_is_declared]
+        if self._said or len(undeclared) < 2:
+            return
+        self._said = True
+        _log.warning(
+            "a reply called %d tools that don't say what running them twice means (%s), so they "
+            "ran one after the other; those that only read run together with @tool(effect="
+            "Effect.READ)",
+            len(undeclared),
+            ", ".join(dict.fromkeys(undeclared)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +68,7 @@ class CallRunner(Generic[T]):
 
     invoker: Invoker
     result: ResultSchema[T]
+    serial_calls: SerialCallsWarning
 
     async def run(
         self, calls: Sequence[ToolCall], round: int
@@ -53,6 +82,7 @@ class CallRunner(Generic[T]):
             Suspended: a person must answer first. Every question of the reply has been asked
                 then; calls after the first that waits have not run.
         """
+        self.serial_calls.check([t for call in calls if (t := self.tools.get(call.name))])
         results: list[tuple[ToolCall, ToolResult]] = []
         waiting: list[Suspended] = []
         for start, group in self._groups(calls):

@@ -9,6 +9,7 @@ import anyio
 import msgspec
 
 from workflow_agent_react._errors import BadArguments
+from workflow_agent_react._history import CallHistory, PastCall, history_of_turn
 from workflow_agent_react._read_call import (
     CallReader,
     ReadCall,
@@ -20,7 +21,7 @@ from workflow_agent_react._read_call import (
 from workflow_agent_react._results import READ_RESULT, KeptResults, bounded
 from workflow_agent_react.dialects._describe import parameter_words
 from workflow_agent_react.guards._approvals import Gate, Permit, Refusal, shown_call
-from workflow_agent_react.guards._guards import CallHistory, Guard, PastCall
+from workflow_agent_react.guards._guards import Guard
 from workflow_agent_react.tools._names import nearest_names
 from workflow_protocol import (
     Effect,
@@ -69,6 +70,10 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     kept: KeptResults
     guard: Guard | None = None
     _past: list[PastCall] = msgspec.field(default_factory=list[PastCall])
+    _unread: list[tuple[ToolCall, ToolResult]] = msgspec.field(
+        default_factory=list[tuple[ToolCall, ToolResult]]
+    )
+    """Those that `history` hasn't taken up yet: few turns ask for it."""
 
     @property
     def reader(self) -> CallReader:
@@ -91,7 +96,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         except _NotRecorded:
             pass
         gate = Gate(self.guard, self.reader, self.ctx)
-        return await gate.check(call, place, CallHistory(tuple(self._past)))
+        return await gate.check(call, place, self.history())
 
     async def carry_out(
         self, call: ToolCall, place: str, verdict: Verdict
@@ -113,13 +118,19 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             return suspended
 
     def remember(self, call: ToolCall, result: ToolResult) -> None:
-        """Put a call into the history that guards see."""
-        if self.guard is not None:
+        """Put a call into the history that guards and tools see."""
+        self._unread.append((call, result))
+
+    def history(self) -> CallHistory:
+        """The calls of this turn so far."""
+        for call, result in self._unread:
             ran_with = result.arguments or call.arguments
             arguments = msgspec.json.decode(ran_with, type=JsonObject)
             self._past.append(
                 PastCall(name=call.name, arguments=arguments, ok=result.ok, text=result.text)
             )
+        self._unread.clear()
+        return CallHistory(tuple(self._past))
 
     async def _result(
         self, call: ToolCall, place: str, verdict: Permit | Refusal | ToolResult
@@ -207,6 +218,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(call, ReadCall) and tool.name == RESOLVE:
             return ToolResult(True, call.written, ran_with, permit.note)
         text, fault = f"{tool.name} took longer than {tool.timeout_s or 0:g} s", "timeout"
+        before = history_of_turn.set(self.history)
         try:
             with anyio.move_on_after(tool.timeout_s):
                 text, fault = bounded(await self.handler(call, self.ctx)), ""
@@ -216,6 +228,8 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
             if suspended is not None:
                 raise suspended from error
             text, fault = bounded(error_words(error)), _fault_of(error)
+        finally:
+            history_of_turn.reset(before)
         return ToolResult(not fault, text, ran_with, permit.note, fault)
 
 

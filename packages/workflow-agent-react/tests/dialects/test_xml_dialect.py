@@ -44,7 +44,7 @@ class Adding:
             self.ran.append((a, b))
             return f"{a + b}"
 
-        return add
+        return Toolset.combine(add)
 
 
 async def run(

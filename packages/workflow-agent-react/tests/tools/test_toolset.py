@@ -16,7 +16,7 @@ from workflow_agent_react import ToolClash, ToolDefinitionError, ToolError, Tool
 from workflow_agent_react._errors import BadArguments
 from workflow_agent_react.dialects._describe import tool_line
 from workflow_agent_react.dialects._xml_dialect import XmlDialect
-from workflow_agent_react.tools._toolset import read_docstring
+from workflow_agent_react.tools._function import read_docstring
 from workflow_protocol import Effect, StartStep, ThreadContext, ThreadId, WorkflowError
 from workflow_reactor import Profile, ResultSchema, ToolCall, ToolNameError
 
@@ -26,9 +26,9 @@ CTX = ThreadContext(
 )
 
 
-async def run(toolset: Toolset, name: str, /, **arguments: object) -> str:
+async def run(tools: Toolset | Callable[..., object], name: str, /, **arguments: object) -> str:
     text = msgspec.json.encode(arguments).decode()
-    return await toolset.handler(ToolCall(id="1", name=name, arguments=text), CTX)
+    return await Toolset.combine(tools).handler(ToolCall(id="1", name=name, arguments=text), CTX)
 
 
 @tool(effect=Effect.READ, timeout_s=5, pollable=True)
@@ -50,7 +50,7 @@ def weather(city: str, days: int = 1) -> str:
 
 
 def test_a_function_gives_the_whole_definition() -> None:
-    (definition,) = weather.tools
+    (definition,) = Toolset.combine(weather).tools
 
     assert dataclasses.asdict(definition) == {
         "name": "weather",
@@ -65,6 +65,7 @@ def test_a_function_gives_the_whole_definition() -> None:
             "additionalProperties": False,
         },
         "effect": Effect.READ,
+        "effect_is_declared": True,
         "timeout_s": 5,
         "ask_if_unknown": False,
         "pollable": True,
@@ -79,7 +80,7 @@ def test_without_options_a_tool_is_unsafe_to_repeat() -> None:
     def plain() -> None:
         """Do it."""
 
-    (definition,) = plain.tools
+    (definition,) = Toolset.combine(plain).tools
     assert (definition.name, definition.effect, definition.timeout_s) == (
         "plain",
         Effect.UNSAFE,
@@ -127,7 +128,7 @@ async def test_the_thread_is_given_and_not_offered() -> None:
     def folder(name: str, *, thread: ThreadContext) -> str:
         return f"{thread.start.workspace}/{name}"
 
-    assert list(folder.tools[0].parameters["properties"]) == ["name"]
+    assert list(Toolset.combine(folder).tools[0].parameters["properties"]) == ["name"]
     assert await run(folder, "folder", name="x") == "/nowhere/x"
     with pytest.raises(BadArguments, match="unknown parameter 'thread'"):
         await run(folder, "folder", name="x", thread="mine")
@@ -158,7 +159,7 @@ async def test_parameters_and_results_may_be_of_any_schema() -> None:
     def make() -> Model:
         return Model(size="l")
 
-    parameters = draw.tools[0].parameters
+    parameters = Toolset.combine(draw).tools[0].parameters
     points = parameters["properties"]["box"]["properties"]["points"]
     assert points["items"] == {"$ref": "#/$defs/Point"}
     assert parameters["$defs"]["Point"]["properties"] == {
@@ -206,7 +207,9 @@ async def test_all_faults_of_a_call_are_told_with_the_parameters() -> None:
 @pytest.mark.parametrize("arguments", ["[]", "nonsense", '{"a":', '"text"'])
 async def test_arguments_that_are_no_object_are_told(arguments: str) -> None:
     with pytest.raises(BadArguments, match="must be one JSON object"):
-        await weather.handler(ToolCall(id="1", name="weather", arguments=arguments), CTX)
+        await Toolset.combine(weather).handler(
+            ToolCall(id="1", name="weather", arguments=arguments), CTX
+        )
 
 
 async def test_a_value_of_the_wrong_type_is_read_where_it_is_plain_what_it_means() -> None:
@@ -246,7 +249,7 @@ async def test_parameters_may_be_of_types_that_contain_themselves() -> None:
     def size(root: Folder, others: list[Folder]) -> object:
         return [len(root.folders), [each.name for each in others]]
 
-    (definition,) = size.tools
+    (definition,) = Toolset.combine(size).tools
     assert definition.parameters["$defs"].keys() == {"Folder"}
     assert "$ref" in definition.json.decode()
     assert "$" not in definition.sent(Profile(refs=False)).decode()
@@ -331,7 +334,7 @@ async def test_toolsets_are_filtered(tmp_path: Path) -> None:
 
 
 async def test_a_renamed_tool_answers_to_its_new_name_only() -> None:
-    renamed = weather.renamed({"weather": "forecast"})
+    renamed = Toolset.combine(weather).renamed({"weather": "forecast"})
 
     assert [item.name for item in renamed.tools] == ["forecast"]
     assert await run(renamed, "forecast", city="Oslo") == "Oslo: sun for 1"
@@ -342,7 +345,7 @@ async def test_a_renamed_tool_answers_to_its_new_name_only() -> None:
 @pytest.mark.parametrize("name", ["", "two words", "a.b", "größe", "x" * 65])
 def test_a_name_that_providers_would_refuse_is_refused_here(name: str) -> None:
     with pytest.raises(ToolNameError, match="use letters, digits, _ and -, at most 64"):
-        weather.renamed({"weather": name})
+        Toolset.combine(weather).renamed({"weather": name})
 
 
 async def test_two_tools_can_swap_their_names() -> None:

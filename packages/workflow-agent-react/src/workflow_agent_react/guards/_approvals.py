@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import msgspec
 
+from workflow_agent_react._history import CallHistory
 from workflow_agent_react._read_call import CallReader, ReadCall, UnusableArguments, call_digest
 from workflow_agent_react.guards._guards import (
     Allow,
     Ask,
-    CallHistory,
     Deny,
     Guard,
     ProposedCall,

@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias, cast
 import msgspec
 
 from workflow_agent_react._errors import GuardError
+from workflow_agent_react._history import CallHistory
 from workflow_protocol import JsonObject, ThreadContext
 from workflow_reactor import ToolDefinition
 
@@ -38,27 +39,6 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 Decision: TypeAlias = Allow | Deny | Ask
-
-
-class PastCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of this turn and what came of it."""
-
-    name: str
-    arguments: JsonObject
-    """What it ran with: a person may have changed what the model wrote."""
-    ok: bool
-    text: str
-    """The whole result, or why it failed."""
-
-
-class CallHistory(msgspec.Struct, frozen=True):
-    """The calls of this turn so far, oldest first. Those that were refused or failed are in it."""
-
-    calls: tuple[PastCall, ...] = ()
-
-    def succeeded(self, name: str) -> tuple[PastCall, ...]:
-        """The calls of this tool that really ran and did not fail."""
-        return tuple(call for call in self.calls if call.ok and call.name == name)
 
 
 class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):

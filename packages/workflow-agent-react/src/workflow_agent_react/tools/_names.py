@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import chain, count
+from typing import Any
+
+from workflow_agent_react._errors import ToolError
+from workflow_reactor import ToolCall
 
 MOST_NAMES = 24
 """So many are listed whole."""
@@ -36,3 +40,16 @@ def free_name(name: str, taken: Collection[str]) -> str:
     """The name, at most 64 characters of it, with a number if it is taken."""
     numbered = (f"{name[:60]}_{number}" for number in count(2))
     return next(free for free in chain([name[:64]], numbered) if free not in taken)
+
+
+def pick(choices: Mapping[str, Any], call: ToolCall) -> Any:
+    """What goes by the name of the called tool.
+
+    Raises:
+        ToolError: nothing does; for the model.
+    """
+    try:
+        return choices[call.name]
+    except KeyError:
+        known = ", ".join(nearest(call.name, choices)) or "none"
+        raise ToolError(f"there is no tool {call.name!r}; the tools are: {known}") from None

@@ -14,7 +14,7 @@ import itertools
 import re
 import typing
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -25,7 +25,6 @@ from workflow_protocol import (
     Schema,
     SchemaMismatch,
     SchemaTypeError,
-    ThreadContext,
     schema_of,
 )
 from workflow_reactor import map_schemas, unfold_json
@@ -49,8 +48,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     """What a function takes: from the model, and from the loop."""
 
     offered: Mapping[str, Parameter]
-    context_name: str | None
-    """The parameter that gets the `ThreadContext`."""
+    given: Mapping[str, type]
+    """The parameters that get the thread, or the history of the turn, by its type."""
 
     @property
     def json_schema(self) -> JsonObject:
@@ -122,8 +121,13 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         return [_describe(item) for item in self.offered.values()]
 
 
-def parameters_of(fn: Callable[..., object], descriptions: Mapping[str, str]) -> Parameters:
+def parameters_of(
+    fn: Callable[..., object], descriptions: Mapping[str, str], given: Collection[type] = ()
+) -> Parameters:
     """Read a function's signature.
+
+    Args:
+        given: types of parameters that aren't offered, because the loop gives them.
 
     Raises:
         ToolDefinitionError: a parameter can't be offered to a model.
@@ -135,17 +139,19 @@ def parameters_of(fn: Callable[..., object], descriptions: Mapping[str, str]) ->
             fn, f"its annotations can't be resolved ({error}); annotate with module-level types"
         ) from error
     offered: dict[str, Parameter] = {}
-    context_name: str | None = None
+    from_loop: dict[str, type] = {}
     for name, parameter in inspect.signature(fn).parameters.items():
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
             raise ToolDefinitionError(fn, f"a model gives arguments by name, not as {parameter}")
         if name not in hints:
             raise ToolDefinitionError(fn, f"the parameter {name!r} needs a type annotation")
-        if hints[name] is ThreadContext:
-            context_name = name
+        hint = hints[name]
+        plain = typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
+        if plain in given:
+            from_loop[name] = plain
         else:
-            offered[name] = _parameter(fn, parameter, hints[name], descriptions.get(name, ""))
-    return Parameters(offered=offered, context_name=context_name)
+            offered[name] = _parameter(fn, parameter, hint, descriptions.get(name, ""))
+    return Parameters(offered=offered, given=from_loop)
 
 
 def _parameter(

@@ -1,32 +1,30 @@
 """Tools as values: definitions together with the handler that runs them.
 
-`@tool` turns one typed function into a `Toolset`; toolsets are combined, filtered and renamed
-without a look inside.
+Functions are tools, too. Toolsets are combined, filtered and renamed without a look inside.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import typing
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Protocol, cast, overload, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import msgspec
-from anyio import to_thread
 
-from workflow_agent_react._errors import ToolClash, ToolDefinitionError, ToolError
-from workflow_agent_react._read_call import ReadCall
-from workflow_agent_react.tools._names import nearest, nearest_names, prefixed
-from workflow_agent_react.tools._parameters import Parameters, parameters_of
-from workflow_protocol import Effect, SchemaTypeError, ThreadContext, schema_of
+from workflow_agent_react._errors import ToolClash, ToolDefinitionError
+from workflow_agent_react.tools._function import function_tool
+from workflow_agent_react.tools._names import nearest_names, pick, prefixed
+from workflow_protocol import Effect, ThreadContext
 from workflow_reactor import ToolCall, ToolDefinition, ToolHandler
 
 _log = logging.getLogger("workflow_agent_react")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+TOOLSET_OF = "__uwf_toolset__"
+"""The attribute of a function under `@tool` that holds it as a `Toolset`."""
 
 
 class Toolset(msgspec.Struct, frozen=True):
@@ -43,23 +41,26 @@ class Toolset(msgspec.Struct, frozen=True):
         names = [item.name for item in self.tools]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ToolClash(twice, "two tools have this name; rename one with Toolset.renamed")
+            raise ToolClash(twice, f"two tools have this name; {_RENAME}")
 
     @staticmethod
-    def combine(*toolsets: Toolset) -> Toolset:
-        """All tools of these toolsets, in this order, and their instructions.
+    def combine(*tools: Toolset | Callable[..., object]) -> Toolset:
+        """All tools of these toolsets and functions, in this order, and their instructions.
 
-        Where two have a tool of the same name, it is renamed in one that has a `prefix`, the later
-        one if both have; the log says so.
+        A function is what `tool` makes of it. Where two have a tool of the same name, it is renamed
+        in a toolset that has a `prefix`, the later one if both have; the log says so.
 
         Raises:
             ToolClash: two of them have a tool of the same name, and neither has a prefix.
+            ToolDefinitionError: a function can't be offered to a model.
         """
-        apart = _told_apart(toolsets)
+        given = [toolset_of(each) for each in tools]
+        _refuse_clashes([one for one in given if not one.prefix])
+        apart = _told_apart(given)
         handlers = {item.name: one.handler for one in apart for item in one.tools}
-        tools = tuple(item for one in apart for item in one.tools)
+        definitions = tuple(item for one in apart for item in one.tools)
         instructions = "\n\n".join(filter(None, (one.instructions for one in apart)))
-        return Toolset(tools, _Dispatch(handlers), instructions)
+        return Toolset(definitions, _Dispatch(handlers), instructions)
 
     def only(self, *names: str) -> Toolset:
         """Just the named tools, in the order they have here.
@@ -118,6 +119,84 @@ class ToolSource(Protocol):
         ...
 
 
+ToolPart: TypeAlias = Toolset | ToolSource | Callable[..., object]
+"""What tools are put together of. A function without `@tool` is as one with a bare `@tool`."""
+
+
+def toolset_of(part: Toolset | Callable[..., object]) -> Toolset:
+    """A toolset as it is, and a function as one.
+
+    Raises:
+        ToolDefinitionError: it can't be offered to a model.
+    """
+    if isinstance(part, Toolset):
+        return part
+    made = getattr(part, TOOLSET_OF, None)
+    if isinstance(made, Toolset):
+        return made
+    if not callable(part) or inspect.isclass(part):
+        raise ToolDefinitionError(part, "give a function, a Toolset, or what mcp_toolset returns")
+    return make_toolset(part)
+
+
+def make_toolset(
+    fn: Callable[..., object],
+    *,
+    effect: Effect | None = None,
+    ask_if_unknown: bool = False,
+    timeout_s: float | None = 300.0,
+    pollable: bool = False,
+    max_result_chars: int | None = None,
+    name: str | None = None,
+) -> Toolset:
+    """A function as a toolset of one. See `tool`.
+
+    Raises:
+        ToolDefinitionError: the function can't be offered to a model.
+    """
+    _refuse_makers(fn)
+    definition, handler = function_tool(
+        fn,
+        effect=effect,
+        ask_if_unknown=ask_if_unknown,
+        timeout_s=timeout_s,
+        pollable=pollable,
+        max_result_chars=max_result_chars,
+        name=name,
+    )
+    return Toolset((definition,), handler)
+
+
+def _refuse_makers(fn: Callable[..., object]) -> None:
+    """Refuse a function that gives tools: it was meant to be called."""
+    try:
+        gives = typing.get_type_hints(fn).get("return")
+    except (NameError, TypeError):  # names that only a type checker sees
+        gives = getattr(fn, "__annotations__", {}).get("return")
+    kinds = (Toolset, ToolSource)
+    is_kind = isinstance(gives, type) and issubclass(cast("type[object]", gives), kinds)
+    if is_kind or gives in [kind.__name__ for kind in kinds]:
+        raise ToolDefinitionError(fn, f"it gives tools; call it: {getattr(fn, '__name__', fn)}()")
+
+
+_RENAME = "give one another name, with tool(name='…') or Toolset.renamed"
+
+
+def _refuse_clashes(toolsets: Sequence[Toolset]) -> None:
+    """Say all names that are given twice, and where, in one error."""
+    places: dict[str, list[int]] = {}
+    for number, one in enumerate(toolsets, start=1):
+        for item in one.tools:
+            places.setdefault(item.name, []).append(number)
+    twice = {name: at for name, at in sorted(places.items()) if len(at) > 1}
+    if twice:
+        where = "; ".join(
+            f"{name!r} in parts {' and '.join(map(str, at))} of {len(toolsets)}"
+            for name, at in twice.items()
+        )
+        raise ToolClash(twice, f"two tools have one name ({where}); {_RENAME}")
+
+
 def _told_apart(toolsets: Sequence[Toolset]) -> list[Toolset]:
     """The toolsets with a prefix before each name that another one has."""
     taken = {item.name for one in toolsets if not one.prefix for item in one.tools}
@@ -141,7 +220,7 @@ class _Dispatch(msgspec.Struct, frozen=True):
     handlers: Mapping[str, ToolHandler]
 
     async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
-        return await _pick(self.handlers, call)(call, ctx)
+        return await pick(self.handlers, call)(call, ctx)
 
 
 class _Renamed(msgspec.Struct, frozen=True):
@@ -149,152 +228,4 @@ class _Renamed(msgspec.Struct, frozen=True):
     old_names: Mapping[str, str]
 
     async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
-        return await self.handler(replace(call, name=_pick(self.old_names, call)), ctx)
-
-
-class _Function(msgspec.Struct, frozen=True):
-    name: str
-    fn: Callable[..., object]
-    parameters: Parameters
-    effect: Effect
-
-    async def __call__(self, call: ToolCall, ctx: ThreadContext) -> str:
-        _pick({self.name: self}, call)
-        if isinstance(call, ReadCall) and call.is_read:
-            arguments = dict(cast("Mapping[str, Any]", call.value))
-        else:
-            arguments = self.parameters.read(call.arguments, strict=call.strict)
-        if self.parameters.context_name is not None:
-            arguments[self.parameters.context_name] = ctx
-        if inspect.iscoroutinefunction(self.fn):
-            return _text_of(await cast("Callable[..., Awaitable[object]]", self.fn)(**arguments))
-        # A thread can't be stopped. One that only reads is left behind when the call is
-        # cancelled; one that changes things is waited for, so that nothing changes afterwards.
-        value = await to_thread.run_sync(
-            functools.partial(self.fn, **arguments), abandon_on_cancel=self.effect is Effect.READ
-        )
-        # An async function behind a plain decorator.
-        return _text_of(await value if inspect.isawaitable(value) else value)
-
-    def read(self, call: ToolCall) -> ToolCall:
-        """Read the arguments ahead: see `ToolDefinition.reader`."""
-        values = self.parameters.read(call.arguments, strict=call.strict)
-        return ReadCall.of(call, values, self.parameters.encode(values))
-
-
-def _pick(choices: Mapping[str, Any], call: ToolCall) -> Any:
-    try:
-        return choices[call.name]
-    except KeyError:
-        known = ", ".join(nearest(call.name, choices)) or "none"
-        raise ToolError(f"there is no tool {call.name!r}; the tools are: {known}") from None
-
-
-@overload
-def tool(fn: Callable[..., object], /) -> Toolset: ...
-
-
-@overload
-def tool(
-    *,
-    effect: Effect = Effect.UNSAFE,
-    ask_if_unknown: bool = False,
-    timeout_s: float | None = 300.0,
-    pollable: bool = False,
-    max_result_chars: int | None = None,
-    name: str | None = None,
-) -> Callable[[Callable[..., object]], Toolset]: ...
-
-
-def tool(
-    fn: Callable[..., object] | None = None,
-    /,
-    *,
-    effect: Effect = Effect.UNSAFE,
-    ask_if_unknown: bool = False,
-    timeout_s: float | None = 300.0,
-    pollable: bool = False,
-    max_result_chars: int | None = None,
-    name: str | None = None,
-) -> Toolset | Callable[[Callable[..., object]], Toolset]:
-    """Make a toolset of one typed function. Usable as `@tool` and as `@tool(effect=…)`.
-
-    The docstring's first paragraph becomes the description, its `Args:` section describes the
-    parameters (`Annotated[…, msgspec.Meta(description=…)]` does so too and wins). Types are
-    whatever can be a role's schema. A parameter annotated `ThreadContext` gets the thread and
-    isn't offered to the model. The result is text, or anything that JSON can say.
-
-    A plain function runs in a worker thread. Cancelling the call waits for it to return, unless
-    it only reads: write an async function for what may take long.
-
-    Args:
-        effect: what running it twice would mean. It decides what happens after a crash.
-        ask_if_unknown: where a crash leaves the outcome of a call unknown, a person says whether
-            it runs again; otherwise the model is told to check.
-        timeout_s: seconds that one call may take; `None` for no limit.
-        pollable: the same call with the same result is normal, no sign of going in circles.
-        max_result_chars: the most that a result has. Where all tools say so, and it is no more
-            than an adapter shows, its roles aren't offered `read_result`.
-        name: the name for the model; the function's own by default.
-
-    Raises:
-        ToolDefinitionError: the function can't be offered to a model.
-    """
-
-    def build(fn: Callable[..., object]) -> Toolset:
-        tool_name = name or getattr(fn, "__name__", "")
-        if not _NAME.fullmatch(tool_name):
-            raise ToolDefinitionError(fn, f"{tool_name!r} is no name for a tool; pass name='…'")
-        description, arguments = read_docstring(inspect.getdoc(fn) or "")
-        parameters = parameters_of(fn, arguments)
-        function = _Function(tool_name, fn, parameters, effect)
-
-        def read(call: ToolCall) -> ToolCall:  # not a method, which `copy` would go into
-            return function.read(call)
-
-        definition = ToolDefinition(
-            name=tool_name,
-            description=description,
-            parameters=parameters.json_schema,
-            effect=effect,
-            ask_if_unknown=ask_if_unknown,
-            timeout_s=timeout_s,
-            pollable=pollable,
-            max_result_chars=max_result_chars,
-            validated=True,
-            reader=read,
-        )
-        return Toolset((definition,), function)
-
-    return build if fn is None else build(fn)
-
-
-def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The first paragraph on one line, and the parameter descriptions of a Google docstring."""
-    paragraph, _, rest = text.partition("\n\n")
-    section = re.search(r"^Args:\n((?:[ \t]+\S.*(?:\n|\Z)|\n(?=[ \t]))*)", rest, re.MULTILINE)
-    arguments: dict[str, str] = {}
-    current = ""
-    for line in inspect.cleandoc(section[1]).splitlines() if section else ():
-        start = re.match(r"(\w+)(?: \([^)]*\))?: *(.*)", line)
-        if start:
-            current = start[1]
-            arguments[current] = start[2]
-        elif current:
-            arguments[current] = f"{arguments[current]} {line.strip()}".strip()
-    return " ".join(paragraph.split()), arguments
-
-
-def _text_of(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return "done"
-    try:
-        return msgspec.json.encode(value).decode()
-    except TypeError:
-        pass
-    try:
-        return schema_of(type(value)).encode(value).decode()
-    except SchemaTypeError:
-        return str(value)
+        return await self.handler(replace(call, name=pick(self.old_names, call)), ctx)

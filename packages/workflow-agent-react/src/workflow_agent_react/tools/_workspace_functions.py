@@ -13,7 +13,8 @@ from workflow_agent_react.shell._shell import (
     MAX_TIMEOUT_S,
     Shell,
 )
-from workflow_agent_react.tools._toolset import Toolset, tool
+from workflow_agent_react.tools._decorator import tool
+from workflow_agent_react.tools._toolset import Toolset
 from workflow_agent_react.workspace import _files, _listing
 from workflow_agent_react.workspace._patch import Edit
 from workflow_agent_react.workspace._workspace import Workspace
@@ -111,4 +112,4 @@ def shell_tool(shell: Shell) -> Toolset:
         seconds = min(max(timeout_s, 1), MAX_TIMEOUT_S)
         return await shell.run(ctx.start.workspace, command, timeout_s=seconds)
 
-    return shell_exec
+    return Toolset.combine(shell_exec)

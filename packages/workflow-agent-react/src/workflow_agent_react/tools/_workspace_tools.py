@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +55,13 @@ def workspace_tools(
     from workflow_agent_react.shell._shell import Shell
     from workflow_agent_react.tools import _workspace_functions as functions
 
-    toolsets = [functions.read_file, functions.list_files, functions.search_files]
+    parts: list[Toolset | Callable[..., object]] = [
+        functions.read_file,
+        functions.list_files,
+        functions.search_files,
+    ]
     if write:
-        toolsets += [functions.write_file, functions.patch_file]
+        parts += [functions.write_file, functions.patch_file]
     if shell:
         use_sandbox(sandbox if sandbox == "require" else "off")  # raises where it is required
         made = Shell(
@@ -71,5 +75,5 @@ def workspace_tools(
             ),
             max_output_bytes=max_output_bytes,
         )
-        toolsets.append(functions.shell_tool(made))
-    return Toolset.combine(*toolsets)
+        parts.append(functions.shell_tool(made))
+    return Toolset.combine(*parts)

@@ -129,7 +129,7 @@ async def test_a_source_of_ones_own_is_opened_for_each_turn() -> None:
         @asynccontextmanager
         async def open(self, ctx: ThreadContext, key: str) -> AsyncGenerator[Toolset]:
             events.append(f"open {key}")
-            yield add
+            yield Toolset.combine(add)
             events.append("close")
 
     llm = ScriptedLlm([call("add"), call("resolve", value="x")] * 2)

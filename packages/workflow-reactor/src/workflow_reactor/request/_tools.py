@@ -40,6 +40,8 @@ class ToolDefinition:
     """JSON Schema of the arguments, of any draft; the root is an object."""
     effect: Effect = Effect.UNSAFE
     """Unless it says otherwise, a tool must not run twice."""
+    effect_is_declared: bool = True
+    """False where nobody said what running it twice means, so that it counts as unsafe."""
     timeout_s: float | None = 300.0
     """Seconds that one call may take; `None` for no limit."""
     ask_if_unknown: bool = False
