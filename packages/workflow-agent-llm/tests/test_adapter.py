@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from workflow_agent_llm import create_llm_adapter
 from workflow_protocol import StartStep, ThreadContext, ThreadId
-from workflow_reactor import MaxRoundsExceeded, Profile
+from workflow_reactor import MaxRoundsExceeded, ModelSettings, Profile
 from workflow_reactor.testing import ScriptedLlm, loopback_server, say
 
 
@@ -106,3 +106,11 @@ async def test_endpoints_without_response_format_are_asked_in_words_alone() -> N
 async def test_a_provider_is_enough() -> None:
     async with loopback_server([say('{"value": "hi"}')]) as server:
         assert await create_llm_adapter(server.provider())("Greet.", str)(CONTEXT) == "hi"
+
+
+async def test_the_settings_of_a_role_are_in_each_of_its_requests() -> None:
+    llm = ScriptedLlm([say("no"), say(GOOD)])
+    adapter = create_llm_adapter(llm, settings=ModelSettings(temperature=0, seed=7))
+    await adapter("You count.", Answer)(CONTEXT)
+
+    assert [(each["temperature"], each["seed"]) for each in llm.requests] == [(0, 7), (0, 7)]

@@ -36,6 +36,7 @@ from workflow_protocol import (
 from workflow_reactor import (
     LlmProvider,
     MaxRoundsExceeded,
+    ModelSettings,
     NoProgress,
     Profile,
     ProviderUnavailable,
@@ -765,3 +766,14 @@ async def test_the_json_dialect_never_bars_what_may_be_polled() -> None:
     polls = [turn("poll"), turn("poll"), turn("resolve", answer=42)]
     ran = await run(polls, dialect="json", profile=Profile(union_at_root=True))
     assert "poll" in offered(ran.requests[-1])
+
+
+@pytest.mark.parametrize("dialect", ["native", "json"])
+async def test_the_settings_of_a_role_are_in_each_of_its_requests(dialect: DialectName) -> None:
+    first = call("add", a=1) if dialect == "native" else say('{"tool": "nothing", "args": {}}')
+    last = say('{"tool": "resolve", "args": {"answer": 1}}')
+    replies = [first, call("resolve", answer=1) if dialect == "native" else last]
+    ran = await run(replies, dialect=dialect, settings=ModelSettings(temperature=0.5))
+
+    assert [each["temperature"] for each in ran.requests] == [0.5, 0.5]
+    assert all("seed" not in each for each in ran.requests)

@@ -149,12 +149,12 @@ def _read_store(
 
 
 def _scenes(*, parsed_args: argparse.Namespace, **_: object) -> Mapping[str, str]:
-    return _config(parsed_args).models
+    return {scene: entry.model for scene, entry in _config(parsed_args).models.items()}
 
 
 def _model_choices(*, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """The models that are configured, and each scene with a `=` to go on from."""
-    models = _config(parsed_args).models
+    models = _scenes(parsed_args=parsed_args)
     return [*dict.fromkeys(models.values()), *(f"{scene}=" for scene in models)]
 
 

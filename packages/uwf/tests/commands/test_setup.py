@@ -5,7 +5,7 @@ import pytest
 
 from workflow_reactor import base_url_fault
 from workflow_reactor.testing import Wire, http, loopback_server, say
-from workflow_register import PRESETS, load_config
+from workflow_register import PRESETS, ModelConfig, load_config, update_config
 
 from ..cli import Cli
 
@@ -51,11 +51,23 @@ async def test_each_preset_needs_only_a_model(uwf: Cli, name: str) -> None:
         assert f"export {preset.key_variable}=…" in done.err
 
 
+async def test_a_scene_keeps_its_settings_when_it_gets_another_model(uwf: Cli) -> None:
+    await uwf("setup", "--preset", "ollama", "--model", "a")
+    update_config(uwf.home, {"models": {"default": {"model": "ollama/a", "temperature": 0}}})
+    await uwf("setup", "--preset", "ollama", "--model", "b")
+
+    assert load_config(uwf.home).models == {"default": ModelConfig(model="ollama/b", temperature=0)}
+
+
 async def test_a_scene_is_added_beside_the_others(uwf: Cli) -> None:
     await uwf("setup", "--preset", "ollama", "--model", "a")
     done = await uwf("setup", "--preset", "ollama", "--model", "b", "--scene", "review")
     assert done.out.endswith("models.review = ollama/b\n")
-    assert load_config(uwf.home).models == {"default": "ollama/a", "review": "ollama/b"}
+    models = load_config(uwf.home).models
+    assert {scene: each.model for scene, each in models.items()} == {
+        "default": "ollama/a",
+        "review": "ollama/b",
+    }
     wrong = await uwf("setup", "--preset", "ollama", "--model", "b", "--scene", "a/b")
     assert (wrong.code, "can't name a scene" in wrong.err) == (2, True)
 

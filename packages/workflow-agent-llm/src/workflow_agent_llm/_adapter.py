@@ -14,6 +14,7 @@ from workflow_reactor import (
     LlmProvider,
     LlmSource,
     MaxRoundsExceeded,
+    ModelSettings,
     RequestOptions,
     ResultSchema,
     ask_model,
@@ -31,7 +32,9 @@ T = TypeVar("T")
 _MAX_ROUNDS = 2  # the answer, and one repair
 
 
-def create_llm_adapter(model: str | LlmProvider | LlmFn | LlmSource) -> AdapterFn:
+def create_llm_adapter(
+    model: str | LlmProvider | LlmFn | LlmSource, *, settings: ModelSettings | None = None
+) -> AdapterFn:
     """Give an adapter whose roles are one structured chat without tools.
 
     The schema goes into the prompt and, where the endpoint's profile has it, into
@@ -42,6 +45,7 @@ def create_llm_adapter(model: str | LlmProvider | LlmFn | LlmSource) -> AdapterF
     Args:
         model: a scene of `workflow.yaml` or `"provider/model"`, looked up when a role runs; or the
             model itself.
+        settings: `temperature`, `top_p` and `seed` of these roles, before those of the model.
 
     The role raises `MaxRoundsExceeded` when the second reply doesn't fit either, and
     `ProviderError` when the model can't be asked.
@@ -52,7 +56,7 @@ def create_llm_adapter(model: str | LlmProvider | LlmFn | LlmSource) -> AdapterF
         result = ResultSchema(schema)
 
         async def role(ctx: ThreadContext) -> T:
-            async with open_llm(source, ctx.journal.note) as llm:
+            async with open_llm(source, ctx.journal.note, settings) as llm:
                 return await _converse(ctx, llm, prompt, result)
 
         return role

@@ -26,6 +26,7 @@ from workflow_reactor import (
     LlmFn,
     LlmProvider,
     LlmSource,
+    ModelSettings,
     ResultSchema,
     ToolCall,
     ToolDefinition,
@@ -70,6 +71,8 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     dialect: DialectName = "auto"
     max_result_chars: int = 16_000
     """A longer result is cut in the middle. Where a tool may have one, `read_result` reads on."""
+    settings: ModelSettings | None = None
+    """`temperature`, `top_p` and `seed` of these roles, before those of the model."""
     guards: Sequence[Guard] = ()
     """Judge each call before it runs, `resolve` included; combined as by `all_of`."""
 
@@ -197,7 +200,8 @@ class _PreparedLoop:
         self, ctx: ThreadContext, prompt: str, result: ResultSchema[T], *, plain: bool
     ) -> T:
         """One turn of a role."""
-        async with self._offer(ctx) as offer, open_llm(self._source, ctx.journal.note) as llm:
+        opened = open_llm(self._source, ctx.journal.note, self._config.settings)
+        async with self._offer(ctx) as offer, opened as llm:
             offered = (*offer.tools, result.tool())
             if offer.instructions:
                 prompt = f"{prompt}\n\n{offer.instructions}"

@@ -46,6 +46,7 @@ from workflow_reactor._result_tool import (
     RESOLVE,
     ResultSchema,
 )
+from workflow_reactor._settings import ModelSettings
 from workflow_reactor._shown_url import HIDDEN, base_url_fault, shown_url, without_keys
 from workflow_reactor._told_call import CallOutcome, tell_call
 from workflow_reactor._tool_result import ToolResult
@@ -108,6 +109,7 @@ __all__ = [
     "MaxRoundsExceeded",
     "Message",
     "ModelNameError",
+    "ModelSettings",
     "NamedLlm",
     "NoProgress",
     "NotAReply",

@@ -25,6 +25,7 @@ from workflow_reactor._errors import ContentRefused, ProviderError
 from workflow_reactor._messages import AssistantMessage, Message
 from workflow_reactor._provider import Profile
 from workflow_reactor._refusals import raise_if_refused, record_refusal, was_refused
+from workflow_reactor._settings import ModelSettings
 from workflow_reactor.reply._reply import read_reply
 from workflow_reactor.request._bodies import NO_OPTIONS, Frame, RequestOptions
 from workflow_reactor.request._conversation import Conversation
@@ -97,17 +98,47 @@ def llm_in_place(llm: LlmFn | LlmSource) -> Generator[None]:
 
 
 @asynccontextmanager
-async def open_llm(llm: LlmFn | LlmSource, note: Note | None = None) -> AsyncGenerator[LlmFn]:
+async def open_llm(
+    llm: LlmFn | LlmSource, note: Note | None = None, settings: ModelSettings | None = None
+) -> AsyncGenerator[LlmFn]:
     """Give an `LlmFn` for one role's turn: a session where the model has them, else itself.
 
-    Inside `llm_in_place` it is that model, whatever is asked for.
+    Inside `llm_in_place` it is that model, whatever is asked for; the settings stay.
+
+    Args:
+        settings: of each request of the turn, before those of the model.
     """
     llm = _in_place.get() or llm
     if isinstance(llm, LlmSource):
         async with llm.session(note) as opened:
-            yield opened
+            yield _WithSettings(opened, settings) if settings else opened
     else:
-        yield llm
+        yield _WithSettings(llm, settings) if settings else llm
+
+
+class _WithSettings:
+    """A model whose requests have settings of the caller's."""
+
+    def __init__(self, llm: LlmFn, settings: ModelSettings) -> None:
+        self.profile = llm.profile
+        self._llm = llm
+        self._settings = settings
+
+    def frame(self, tools: Sequence[ToolDefinition], options: RequestOptions) -> Frame:
+        return self._llm.frame(tools, self._with_settings(options))
+
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolDefinition] = (),
+        options: RequestOptions = NO_OPTIONS,
+        *,
+        round: int = 0,
+    ) -> AssistantMessage:
+        return await self._llm(messages, tools, self._with_settings(options), round=round)
+
+    def _with_settings(self, options: RequestOptions) -> RequestOptions:
+        return msgspec.structs.replace(options, settings=options.settings.over(self._settings))
 
 
 async def ask_model(

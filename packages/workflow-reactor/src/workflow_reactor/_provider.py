@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus, urlsplit
 from workflow_reactor._errors import ProviderConfigError
 from workflow_reactor._known_endpoints import profile_for
 from workflow_reactor._profile import DialectName, ForcedToolChoice, Profile, ResponseFormat
+from workflow_reactor._settings import NO_SETTINGS, ModelSettings
 from workflow_reactor._shown_url import HIDDEN, base_url_fault, shown_url
 
 __all__ = ["DialectName", "ForcedToolChoice", "LlmProvider", "Profile", "ResponseFormat", "Secret"]
@@ -91,7 +92,9 @@ class LlmProvider:
     max_reply_bytes: int = 32 * 1024 * 1024
     """A larger reply is given up."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """More fields for each request, such as `{"temperature": 0}`."""
+    """More fields for each request, such as `{"reasoning_effort": "low"}`."""
+    settings: ModelSettings = NO_SETTINGS
+    """How the model chooses its words; before what `extra_body` says of the same."""
     headers: Mapping[str, str | Secret] = field(default_factory=dict[str, str | Secret], repr=False)
     """More headers for each request, such as `{"api-key": Secret(key)}`. No value is ever shown."""
     profile: Profile = _AS_KNOWN

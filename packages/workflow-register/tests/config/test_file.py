@@ -15,6 +15,7 @@ from workflow_register import (
     Config,
     ConfigError,
     Limits,
+    ModelConfig,
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
@@ -100,9 +101,9 @@ def test_a_whole_file_is_read_and_no_key_is_resolved(
             "local": ProviderConfig(kind="local"),
         },
         models={
-            "default": "openai/gpt-4.1-mini",
-            "extract": "local",
-            "review": "openai/org/model",
+            "default": ModelConfig(model="openai/gpt-4.1-mini"),
+            "extract": ModelConfig(model="local"),
+            "review": ModelConfig(model="openai/org/model"),
         },
         limits=Limits(max_steps=7),
     )
@@ -645,7 +646,7 @@ def test_edits_say_what_the_file_then_says(
         config = update_config(home, {"models": patch})
         expected = {k: v for k, v in {**expected, **patch}.items() if v is not None}
         assert config == load_config(home)
-        assert config.models == expected
+        assert {scene: each.model for scene, each in config.models.items()} == expected
     now = config_path(home).read_text()
     assert now.startswith(text)
     assert now.endswith("\nlimits: {max_steps: 3}\n# end\n")
@@ -713,3 +714,38 @@ def test_a_plug_in_takes_no_headers(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="remove headers, or the kind"):
         load_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "message"),
+    [
+        ("{temperature: 0}", ".model", "it is missing; add it (provider/model)"),
+        ("{model: q/m}", ".model", "no provider is called 'q'; choose one of p"),
+        ("{model: 3}", ".model", "should be a valid string (provider/model)"),
+        ("{model: p/m, temprature: 0}", ".temprature", "unknown key; did you mean 'temperature'?"),
+        ("{model: p/m, temperature: hot}", ".temperature", "should be a valid number (how freely"),
+        ("{model: p/m, temperature: -1}", ".temperature", "should be greater than or equal to 0"),
+        ("{model: p/m, temperature: .inf}", ".temperature", "should be a finite number"),
+        ("{model: p/m, top_p: 2}", ".top_p", "should be less than or equal to 1 (from 0 to 1"),
+        ("{model: p/m, seed: 0.5}", ".seed", "should be a valid integer (a whole number"),
+        ("3", "", "should be a valid string"),
+        ("[p/m]", "", "should be a valid string"),
+    ],
+)
+def test_a_scene_with_settings_is_checked_as_it_is_written(
+    tmp_path: Path, model: str, place: str, message: str
+) -> None:
+    text = f"providers:\n  p: {{base_url: http://p}}\nmodels:\n  poems: {model}\n"
+    (fault,) = faults_of(tmp_path, text)
+
+    assert fault[:2] == (4, f"models.poems{place}")
+    assert fault[2].startswith(message)
+
+
+def test_a_scene_with_settings_keeps_them_when_only_its_model_is_changed(tmp_path: Path) -> None:
+    text = "providers: {p: {base_url: http://p}}\nmodels:\n  a: {model: p/x, seed: 1}  # mine\n"
+    written(tmp_path, text)
+    config = update_config(tmp_path, {"models": {"a": {"model": "p/y"}}})
+
+    assert config.models == {"a": ModelConfig(model="p/y", seed=1)}
+    assert config_path(tmp_path).read_text() == text.replace("p/x", "p/y")

@@ -14,10 +14,12 @@ from workflow_register import (
     ConfigError,
     ConfiguredLlm,
     Limits,
+    ModelConfig,
     config_path,
     configured_llm,
     effective_config,
     open_provider,
+    overriding_models,
     provider_kinds,
     update_config,
 )
@@ -73,7 +75,7 @@ async def test_a_scene_is_asked_at_the_endpoint_that_is_configured_when_it_is_us
 async def test_a_key_is_needed_only_when_a_model_is_asked(home: Path) -> None:
     async with loopback_server([]) as server:
         point_at(server, home, model="m")
-        assert effective_config(home).models == {"default": "loop/m"}
+        assert effective_config(home).models == {"default": ModelConfig(model="loop/m")}
         with pytest.raises(ConfigError) as caught:
             await ask(configured_llm())
         assert server.requests == []
@@ -103,7 +105,7 @@ async def test_without_a_file_the_environment_is_used(
         assert await ask(configured_llm("any")) == "env"
         update_config(home, {"limits": {"max_steps": 3}})
         config = effective_config(home)
-    assert config.models == {"default": "openai/env-model"}
+    assert config.models == {"default": ModelConfig(model="openai/env-model")}
     assert config.limits == Limits(max_steps=3)
     async with open_provider() as provider:
         assert provider.api_key.reveal() == "sk-env"
@@ -284,3 +286,42 @@ def test_a_model_is_checked_without_being_opened(
     )
     with pytest.raises(ConfigError, match="no installed package provides 'nowhere'"):
         models[0].check()
+
+
+async def test_a_scene_may_say_how_its_model_chooses_its_words(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOPBACK_KEY", "sk-x")
+    async with loopback_server([say("a"), say("b"), say("c")]) as server:
+        point_at(server, home, model="m")
+        changes = {"model": "loop/m", "temperature": 0.5, "top_p": 1, "seed": 7}
+        update_config(home, {"models": {"poems": changes}})
+        await ask(configured_llm("poems"))
+        await ask(configured_llm("default"))
+        with overriding_models({"": "loop/other"}):
+            await ask(configured_llm("poems"))
+    poems, default, overridden = server.requests
+    names = ("model", "temperature", "top_p", "seed")
+
+    assert [poems.get(name) for name in names] == ["m", 0.5, 1, 7]
+    assert [default.get(name) for name in names] == ["m", None, None, None]
+    assert [overridden.get(name) for name in names] == ["other", 0.5, 1, 7]
+
+
+async def test_settings_go_over_what_a_plug_in_asks_for(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_plugin(tmp_path, ["acme = acme_models:open_provider"], PLUGIN)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    models = {
+        "default": {"model": "mine/m", "temperature": 0},
+        "dice": {"model": "mine", "seed": 6},
+    }
+    update_config(home, {"providers": {"mine": {"kind": "acme"}}, "models": models})
+    async with loopback_server([say("one"), say("two")]) as server:
+        monkeypatch.setenv("ACME_URL", f"http://127.0.0.1:{server.port}/v1")
+        await ask(configured_llm())
+        await ask(configured_llm("dice"))
+    shown = [(request.get("temperature"), request["seed"]) for request in server.requests]
+
+    assert shown == [(0, 1), (None, 6)]

@@ -8,6 +8,7 @@ from workflow_reactor import Profile
 from workflow_register import (
     Config,
     ConfigError,
+    ModelConfig,
     ProfileOverrides,
     ProviderConfig,
     environment_config,
@@ -16,10 +17,17 @@ from workflow_register import (
     resolve_model,
 )
 
+
+def models(named: dict[str, str]) -> dict[str, ModelConfig]:
+    return {scene: ModelConfig(model=model) for scene, model in named.items()}
+
+
 OPENAI = ProviderConfig(base_url="https://api.openai.com/v1", api_key="${OPENAI_API_KEY}")
 CONFIG = Config(
     providers={"openai": OPENAI, "local": ProviderConfig(kind="local")},
-    models={"default": "openai/gpt-4.1-mini", "extract": "local", "review": "openai/org/model"},
+    models=models(
+        {"default": "openai/gpt-4.1-mini", "extract": "local", "review": "openai/org/model"}
+    ),
 )
 
 
@@ -47,14 +55,14 @@ def test_a_provider_and_its_model_may_stand_where_a_scene_does() -> None:
     assert (found.provider_name, found.model) == ("openai", "org/large")
     assert found.scene == "openai/org/large"
     assert resolve_model(CONFIG, "local/").model is None
-    named = Config(providers=CONFIG.providers, models={"a/b": "openai/x"})
+    named = Config(providers=CONFIG.providers, models=models({"a/b": "openai/x"}))
     assert resolve_model(named, "a/b").model == "x"
 
 
 @settings(deadline=None)
 @given(st.text(min_size=1))
 def test_a_model_is_all_that_follows_the_first_slash(model: str) -> None:
-    config = Config(providers={"p": OPENAI}, models={"default": f"p/{model}"})
+    config = Config(providers={"p": OPENAI}, models=models({"default": f"p/{model}"}))
     assert resolve_model(config).model == model
 
 
@@ -67,18 +75,18 @@ def test_a_model_is_all_that_follows_the_first_slash(model: str) -> None:
             "models.default: no model serves 'default'; run `uwf setup`, or add this key",
         ),
         (
-            Config(providers={"a": OPENAI}, models={"x": "a/b", "y": "a/c"}),
+            Config(providers={"a": OPENAI}, models=models({"x": "a/b", "y": "a/c"})),
             "extract",
             "models.default: no model serves 'extract' (there are: x, y); "
             "run `uwf setup`, or add this key",
         ),
         (
-            Config(providers={"openai": OPENAI}, models={"default": "opeani/x"}),
+            Config(providers={"openai": OPENAI}, models=models({"default": "opeani/x"})),
             "default",
             "models.default: no provider is called 'opeani'; did you mean 'openai'?",
         ),
         (
-            Config(providers={"openai": OPENAI}, models={"default": "openai"}),
+            Config(providers={"openai": OPENAI}, models=models({"default": "openai"})),
             "default",
             "models.default: write `openai/MODEL`",
         ),
@@ -133,7 +141,7 @@ def test_a_provider_may_have_a_key_in_clear_or_none() -> None:
     clear = ProviderConfig(base_url="http://x/v1", api_key="sk-clear")
     keyless = ProviderConfig(base_url="http://x/v1")
     for config, key in ((clear, "sk-clear"), (keyless, "")):
-        resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+        resolved = resolve_model(Config(providers={"p": config}, models=models({"default": "p/m"})))
         assert make_provider(resolved, {}).api_key.reveal() == key
 
 
@@ -145,7 +153,7 @@ def test_what_the_configuration_says_is_on_top_of_what_the_endpoint_is_known_for
         extra_body={"temperature": 0},
         profile=ProfileOverrides(dialect="json", forced_tool_choice="none"),
     )
-    resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+    resolved = resolve_model(Config(providers={"p": config}, models=models({"default": "p/m"})))
     provider = make_provider(resolved, {})
     assert (provider.timeout_s, provider.max_attempts) == (3.5, 1)
     assert provider.extra_body == {"temperature": 0}
@@ -235,7 +243,7 @@ def test_every_part_of_a_profile_can_be_overridden() -> None:
     profile_fields = [field.name for field in fields(Profile)]
     assert [field.name for field in fields(ProfileOverrides)] == profile_fields
     config = ProviderConfig(base_url="http://x/v1", profile=overrides)
-    resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+    resolved = resolve_model(Config(providers={"p": config}, models=models({"default": "p/m"})))
     profile = make_provider(resolved, {}).profile
     for name in profile_fields:
         assert getattr(profile, name) == getattr(overrides, name)
@@ -246,11 +254,11 @@ def test_the_environment_alone_can_configure_a_model() -> None:
     assert environment_config({}) == Config()
     assert environment_config({"OPENAI_MODEL": "x"}) == Config()
     assert environment_config({"OPENAI_API_KEY": "sk-x"}) == Config(
-        providers={"openai": OPENAI}, models={"default": "openai/gpt-4.1-mini"}
+        providers={"openai": OPENAI}, models=models({"default": "openai/gpt-4.1-mini"})
     )
     assert environment_config({"OPENAI_BASE_URL": "http://x/v1", "OPENAI_MODEL": "a/b"}) == Config(
         providers={"openai": ProviderConfig(base_url="http://x/v1")},
-        models={"default": "openai/a/b"},
+        models=models({"default": "openai/a/b"}),
     )
 
 
@@ -265,7 +273,7 @@ def test_the_environment_has_to_name_a_model_of_another_endpoint() -> None:
 def headers_of(written: dict[str, str], environment: dict[str, str]) -> dict[str, str]:
     config = ProviderConfig(base_url="http://x/v1", headers=written)
     assert not any(value in repr(config) for value in written.values())
-    resolved = resolve_model(Config(providers={"p": config}, models={"default": "p/m"}))
+    resolved = resolve_model(Config(providers={"p": config}, models=models({"default": "p/m"})))
     provider = make_provider(resolved, environment)
     assert not any(value in repr(provider) for value in environment.values())
     return provider.revealed_headers()

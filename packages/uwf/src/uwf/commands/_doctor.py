@@ -56,8 +56,8 @@ def _resolve_scene(config: Config, target: str, home: Path) -> str:
     if target in config.models or not config.models or "/" in target:
         return resolve_model(config, target, path=config_path(home)).scene
     if target in config.providers:
-        for scene, model in config.models.items():
-            if model.partition("/")[0] == target:
+        for scene, entry in config.models.items():
+            if entry.model.partition("/")[0] == target:
                 return scene
         raise UsageError(
             f"no scene uses the provider {target!r}, so there is no model to ask; "

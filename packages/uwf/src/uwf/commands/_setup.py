@@ -21,10 +21,12 @@ from uwf.terminal._ask import can_ask
 from uwf.terminal._output import Output
 from uwf.terminal._style import Styled
 from workflow_register import (
+    ModelConfig,
     config_path,
     effective_config,
     environment_config,
     find_home,
+    load_config,
     update_config,
 )
 
@@ -139,11 +141,14 @@ def _tested(output: Output, choice: Choice) -> Choice:
 
 def _write(output: Output, choice: Choice, scene: str) -> int:
     home = find_home()
+    model = f"{choice.provider}/{choice.model}"
+    present = load_config(home).models.get(scene)
+    has_settings = present is not None and present != ModelConfig(model=present.model)
     changes = {
         "providers": {choice.provider: choice.settings},
-        "models": {scene: f"{choice.provider}/{choice.model}"},
+        "models": {scene: {"model": model} if has_settings else model},
     }
-    written = update_config(home, changes).models[scene]
+    written = update_config(home, changes).models[scene].model
     path = str(config_path(home))
     output.data(
         {"path": path, "scene": scene, "model": written, "tested": choice.tested},
@@ -164,7 +169,7 @@ def _from_environment() -> Choice | None:
     found = environment_config(os.environ)
     if not found.models:
         return None
-    name, _, model = found.models["default"].partition("/")
+    name, _, model = found.models["default"].model.partition("/")
     provider = found.providers[name]
     settings = {"kind": "openai", "base_url": provider.base_url}
     if provider.api_key:

@@ -179,7 +179,13 @@ def _body(
     asked = probe.body
     if probe.after:
         asked = with_results(asked, called, own_ids=probe.own_ids)
-    fields: JsonObject = {"model": provider.model, **provider.extra_body, "stream": False, **asked}
+    fields: JsonObject = {
+        "model": provider.model,
+        **provider.extra_body,
+        **provider.settings.fields(),
+        "stream": False,
+        **asked,
+    }
     if probe.max_tokens is not None:
         fields[limit_field] = min(probe.max_tokens, provider.profile.max_tokens or probe.max_tokens)
     return _encode(fields)

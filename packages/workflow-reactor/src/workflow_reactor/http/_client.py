@@ -244,6 +244,7 @@ def _framer(provider: LlmProvider) -> Framer:
         provider.model,
         provider.profile,
         provider.extra_body,
+        settings=provider.settings,
         place=place,
         provider=provider.name or urlsplit(provider.base_url).hostname or "",
     )

@@ -10,6 +10,7 @@ import msgspec
 from workflow_protocol import JsonObject
 from workflow_reactor._messages import Message
 from workflow_reactor._provider import Profile
+from workflow_reactor._settings import NO_SETTINGS, ModelSettings
 from workflow_reactor.request._tool_schema import schema_to_send
 from workflow_reactor.request._tools import ToolDefinition
 
@@ -22,7 +23,11 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: str | None = None
     """`auto`, `required`, `none`, or the name of the one tool to call."""
     response_format: JsonObject | None = None
+    """What the reply is held to, as `response_format` makes it of a schema."""
     stop: tuple[str, ...] = ()
+    """Texts that end the reply."""
+    settings: ModelSettings = NO_SETTINGS
+    """What is set here goes before what the provider's own settings say."""
 
 
 NO_OPTIONS = RequestOptions()
@@ -54,6 +59,7 @@ class Framer:
         model: the name that goes into each request.
         profile: what the endpoint takes; options that it lacks are left out.
         extra_body: more fields for each request.
+        settings: of the model; those of a request's options go before them.
         place: see `Frame.place`.
         provider: see `Frame.provider`.
     """
@@ -64,6 +70,7 @@ class Framer:
         profile: Profile,
         extra_body: Mapping[str, Any] | None = None,
         *,
+        settings: ModelSettings = NO_SETTINGS,
         place: str = "",
         provider: str = "",
     ) -> None:
@@ -71,25 +78,33 @@ class Framer:
         self._provider = provider
         self._place = place
         self._profile = profile
-        self._start = _encode({"model": model, **(extra_body or {}), "stream": False})[:-1]
+        self._extra_body = extra_body or {}
+        self._settings = settings
         self._tools: Sequence[ToolDefinition] | None = None
         self._head = b""
-        self._options: RequestOptions | None = None
+        self._options = NO_OPTIONS
         self._last = Frame(b"", b"")
 
     def frame(self, tools: Sequence[ToolDefinition], options: RequestOptions) -> Frame:
         """Encode what stands around the messages."""
-        same_tools = tools is self._tools and isinstance(tools, tuple)
-        if not same_tools:
+        same_head = tools is self._tools and isinstance(tools, tuple)
+        same_head = same_head and options.settings == self._options.settings
+        if not same_head:
             offered = b'"tools":[' + b",".join([tool.sent(self._profile) for tool in tools]) + b"],"
-            self._head = self._start + b"," + (offered if tools else b"") + b'"messages":['
+            start = self._start(options.settings.over(self._settings))
+            self._head = start + b"," + (offered if tools else b"") + b'"messages":['
             self._tools = tools
-        if not same_tools or options != self._options:
+        if not same_head or options != self._options:
             fields = self._fields(options, has_tools=bool(tools))
             rest = b"," + _encode(fields)[1:] if fields else b"}"
             self._options = options
             self._last = Frame(self._head, b"]" + rest, self._model, self._place, self._provider)
         return self._last
+
+    def _start(self, settings: ModelSettings) -> bytes:
+        """A setting is in the request once, also where `extra_body` has the field."""
+        fixed = {"model": self._model, **self._extra_body, **settings.fields(), "stream": False}
+        return _encode(fixed)[:-1]
 
     def _fields(self, options: RequestOptions, *, has_tools: bool) -> JsonObject:
         fields: JsonObject = {}

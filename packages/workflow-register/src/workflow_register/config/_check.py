@@ -19,6 +19,7 @@ from workflow_register.config._config import (
     Config,
     Limits,
     McpServerConfig,
+    ModelConfig,
     ModelPrice,
     ProfileOverrides,
     ProviderConfig,
@@ -49,9 +50,12 @@ def check_config(tree: Tree) -> Config | list[Misfit]:
     misfits: list[Misfit] = []
     config: Config | None = None
     try:
-        config = _adapter.validate_python(present)
+        config = _adapter.validate_python(_with_models_written_out(present))
     except pydantic.ValidationError as error:
-        misfits += [_misfit(each["type"], each["loc"], each["msg"]) for each in error.errors()]
+        misfits += [
+            _misfit(each["type"], _as_written(each["loc"], present), each["msg"])
+            for each in error.errors()
+        ]
     misfits += _provider_misfits(_mapping(present.get("providers")))
     models, providers = _mapping(present.get("models")), _mapping(present.get("providers"))
     misfits += _model_misfits(models, providers)
@@ -71,6 +75,8 @@ def _fields_at(place: Place) -> Mapping[str, dataclasses.Field[Any]]:
             owner = ProviderConfig
         case ("providers", _, "profile"):
             owner = ProfileOverrides
+        case ("models", _):
+            owner = ModelConfig
         case ("limits",):
             owner = Limits
         case ("limits", "prices", _):
@@ -82,6 +88,25 @@ def _fields_at(place: Place) -> Mapping[str, dataclasses.Field[Any]]:
         case _:
             return {}
     return {field.name: field for field in dataclasses.fields(owner)}
+
+
+def _with_models_written_out(tree: Tree) -> Tree:
+    """The same with a mapping for each scene whose model is just named."""
+    if not isinstance(tree.get("models"), dict):
+        return tree
+    written: Tree = {
+        scene: value if isinstance(value, dict) else {"model": value}
+        for scene, value in _mapping(tree["models"]).items()
+    }
+    return {**tree, "models": written}
+
+
+def _as_written(place: Place, tree: Tree) -> Place:
+    """A place of what was written out as it is in the file."""
+    if place[:1] != ("models",) or place[2:] != ("model",):
+        return place
+    entry = _mapping(tree.get("models")).get(str(place[1]))
+    return place if isinstance(entry, dict) else place[:2]
 
 
 def shown_place(place: Place) -> str:
@@ -172,10 +197,11 @@ def _plugin_misfits(provider: Tree) -> Iterator[tuple[str, str]]:
 
 def _model_misfits(models: Tree, providers: Tree) -> Iterator[Misfit]:
     for scene, value in models.items():
-        if not isinstance(value, str):
-            continue
-        if fault := _target_fault(value, scene, providers):
-            yield Misfit(("models", scene), fault)
+        place, named = ("models", scene), value
+        if entry := _mapping(value):
+            place, named = ("models", scene, "model"), entry.get("model")
+        if isinstance(named, str) and (fault := _target_fault(named, scene, providers)):
+            yield Misfit(place, fault)
 
 
 def _supervisor_misfits(supervisor: Tree, models: Tree, providers: Tree) -> Iterator[Misfit]:

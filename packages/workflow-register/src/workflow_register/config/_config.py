@@ -10,7 +10,13 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
-from workflow_reactor import DialectName, ForcedToolChoice, ResponseFormat, shown_url
+from workflow_reactor import (
+    DialectName,
+    ForcedToolChoice,
+    ModelSettings,
+    ResponseFormat,
+    shown_url,
+)
 
 FORBID_EXTRA: dict[str, Any] = {"extra": "forbid"}
 
@@ -115,7 +121,7 @@ class ProviderConfig:
     )
     extra_body: dict[str, Any] = field(
         default_factory=dict[str, Any],
-        metadata=_about("more fields for each request, such as {temperature: 0}"),
+        metadata=_about("more fields for each request, such as {reasoning_effort: low}"),
     )
     profile: ProfileOverrides = field(
         default_factory=ProfileOverrides,
@@ -126,6 +132,42 @@ class ProviderConfig:
         shown = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
         shown["base_url"] = self.base_url and shown_url(self.base_url)
         return f"ProviderConfig({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """The model of a scene, and how it chooses its words. `None` leaves that to the provider."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_EXTRA
+
+    model: str = field(metadata=_about("provider/model"))
+    temperature: float | None = field(
+        default=None,
+        metadata=_about(
+            "how freely words are chosen: from 0, at most endpoints up to 1 or 2",
+            strict=True,
+            ge=0,
+            allow_inf_nan=False,
+        ),
+    )
+    top_p: float | None = field(
+        default=None,
+        metadata=_about("from 0 to 1: the share of the most likely words", strict=True, ge=0, le=1),
+    )
+    seed: int | None = field(
+        default=None,
+        metadata=_about(
+            "a whole number; the same one asks for the same reply again",
+            strict=True,
+            ge=-(2**63),
+            le=2**63 - 1,
+        ),
+    )
+
+    @property
+    def settings(self) -> ModelSettings:
+        """How it chooses its words."""
+        return ModelSettings(temperature=self.temperature, top_p=self.top_p, seed=self.seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,9 +290,12 @@ class Config:
     providers: dict[str, ProviderConfig] = field(
         default_factory=dict[str, ProviderConfig], metadata=_about("providers by a name of yours")
     )
-    models: dict[str, str] = field(
-        default_factory=dict[str, str],
-        metadata=_about("provider/model by scene; `default` serves the scenes that have none"),
+    models: dict[str, ModelConfig] = field(
+        default_factory=dict[str, ModelConfig],
+        metadata=_about(
+            "provider/model by scene, or a mapping with `model`, `temperature`, `top_p`, `seed`; "
+            "`default` serves the scenes that have none"
+        ),
     )
     limits: Limits = field(default_factory=Limits, metadata=_about("where the engine stops"))
     sandbox: SandboxRule = field(

@@ -126,7 +126,7 @@ async def open_provider(
     plugin = await anyio.to_thread.run_sync(_load_plugin, resolved, config_path(home))
     async with plugin_provider(resolved.kind, resolved.model, plugin) as provider:
         named = replace(provider, name=resolved.provider_name)
-        yield apply_settings(named, resolved.provider)
+        yield apply_settings(named, resolved)
 
 
 def effective_config(home: Path) -> Config:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
-from workflow_register.config._config import DEFAULT_SCENE, Config
+from workflow_register.config._config import DEFAULT_SCENE, Config, ModelConfig
 
 EVERY_SCENE = ""
 """Stands for all scenes that have no override of their own."""
@@ -19,8 +19,8 @@ _overrides: ContextVar[Mapping[str, str] | None] = ContextVar("model overrides",
 def overriding_models(models: Mapping[str, str]) -> Generator[None]:
     """Let other models serve scenes while the block runs, in its tasks and threads too.
 
-    The configuration file stays as it is. A model that an entry names itself, as in
-    `configured_llm("host/name")`, stays too: it is no scene.
+    The configuration file stays as it is, and so do the settings of its scenes. A model that an
+    entry names itself, as in `configured_llm("host/name")`, stays too: it is no scene.
 
     Args:
         models: `provider/model` by scene; under `EVERY_SCENE` the one for all other scenes.
@@ -38,7 +38,10 @@ def with_overrides(config: Config) -> Config:
     if overrides is None:
         return config
     models = dict(config.models)
-    if (every := overrides.get(EVERY_SCENE)) is not None:
-        models = dict.fromkeys([*models, DEFAULT_SCENE], every)
     named = {scene: model for scene, model in overrides.items() if scene != EVERY_SCENE}
-    return replace(config, models={**models, **named})
+    if (every := overrides.get(EVERY_SCENE)) is not None:
+        named = {**dict.fromkeys([*models, DEFAULT_SCENE], every), **named}
+    for scene, model in named.items():
+        found = models.get(scene)
+        models[scene] = replace(found, model=model) if found else ModelConfig(model=model)
+    return replace(config, models=models)

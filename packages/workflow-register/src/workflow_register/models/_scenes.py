@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 
-from workflow_reactor import LlmProvider, Secret, base_url_fault, shown_url
+from workflow_reactor import LlmProvider, ModelSettings, Secret, base_url_fault, shown_url
 from workflow_register._errors import ConfigError, ConfigFault
 from workflow_register._nearest import suggest
 from workflow_register.config._config import (
@@ -16,6 +16,7 @@ from workflow_register.config._config import (
     OPENAI_KIND,
     REFERENCE,
     Config,
+    ModelConfig,
     ProviderConfig,
 )
 
@@ -34,6 +35,8 @@ class ResolvedModel:
     model: str | None
     """`None` leaves the choice to the provider; only plug-in kinds have that."""
     provider: ProviderConfig
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    """What the scene says of how the model chooses its words."""
 
 
 def environment_config(environment: Mapping[str, str]) -> Config:
@@ -57,7 +60,8 @@ def environment_config(environment: Mapping[str, str]) -> Config:
         base_url=base_url or OPENAI_URL, api_key="${OPENAI_API_KEY}" if key else None
     )
     return Config(
-        providers={"openai": provider}, models={DEFAULT_SCENE: f"openai/{model or OPENAI_MODEL}"}
+        providers={"openai": provider},
+        models={DEFAULT_SCENE: ModelConfig(model=f"openai/{model or OPENAI_MODEL}")},
     )
 
 
@@ -80,7 +84,8 @@ def resolve_model(
         have = f" (there are: {', '.join(sorted(config.models))})" if config.models else ""
         message = f"no model serves {scene!r}{have}; run `uwf setup`, or add this key"
         raise ConfigError([ConfigFault(path, None, key, message)])
-    name, _, model = (scene if direct else config.models[used]).partition("/")
+    entry = ModelConfig(model=scene) if direct else config.models[used]
+    name, _, model = entry.model.partition("/")
     provider = config.providers.get(name)
     if provider is None:
         message = f"no provider is called {name!r}; {suggest(name, config.providers)}"
@@ -93,6 +98,7 @@ def resolve_model(
         kind=provider.kind,
         model=model or None,
         provider=provider,
+        settings=entry.settings,
     )
 
 
@@ -115,21 +121,23 @@ def make_provider(
         api_key=_secret(resolved, environment, path),
         headers=_headers(resolved, environment, path),
     )
-    return apply_settings(provider, resolved.provider)
+    return apply_settings(provider, resolved)
 
 
-def apply_settings(provider: LlmProvider, settings: ProviderConfig) -> LlmProvider:
+def apply_settings(provider: LlmProvider, resolved: ResolvedModel) -> LlmProvider:
     """Give the provider what the configuration says on top of what it comes with."""
+    settings = resolved.provider
     overrides = {
-        field.name: value
-        for field in fields(settings.profile)
-        if (value := getattr(settings.profile, field.name)) is not None
+        each.name: value
+        for each in fields(settings.profile)
+        if (value := getattr(settings.profile, each.name)) is not None
     }
     return replace(
         provider,
         timeout_s=settings.timeout_s or provider.timeout_s,
         max_attempts=settings.max_attempts or provider.max_attempts,
         extra_body={**provider.extra_body, **settings.extra_body},
+        settings=resolved.settings.over(provider.settings),
         profile=replace(provider.profile, **overrides),
     )
 
