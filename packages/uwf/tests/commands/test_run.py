@@ -165,6 +165,21 @@ async def test_an_input_with_a_type_is_given_as_json_or_as_a_file(uwf: Cli) -> N
     ]
 
 
+async def test_a_fork_with_an_input_that_does_not_fit_is_not_made(uwf: Cli) -> None:
+    entry = uwf.write("typed.py", TYPED)
+    uwf.write("ticket.json", '{"id": 8}')
+    await uwf("run", entry, '{"id": 7}')
+
+    wrong = await uwf("thread", "fork", "latest", "--at-step", "0", "--prompt", '{"id": "x"}')
+    rows = (await uwf("thread", "list", "--json")).lines
+    fork = await uwf("thread", "fork", "latest", "--at-step", "0", "--prompt", "@ticket.json")
+    resumed = await uwf("thread", "resume", fork.out.strip())
+
+    assert (wrong.code, wrong.out, len(rows)) == (1, "", 1)
+    assert wrong.err.startswith("uwf: the input does not fit Ticket: $.id: ")
+    assert json.loads(resumed.out) == "8: "
+
+
 async def test_an_input_that_does_not_fit_is_one_clear_error_before_anything_begins(
     uwf: Cli,
 ) -> None:

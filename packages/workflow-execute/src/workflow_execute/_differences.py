@@ -92,18 +92,18 @@ def compare(recorded: bytes, now: bytes) -> Difference | None:
 def is_same_but_for_order(one: str, other: str) -> bool:
     """Whether two JSON texts have the same in them, lists in any order, as sets are written."""
     try:
-        return _in_order(msgspec.json.decode(one)) == _in_order(msgspec.json.decode(other))
+        return in_any_order(msgspec.json.decode(one)) == in_any_order(msgspec.json.decode(other))
     except (msgspec.DecodeError, RecursionError):
         return False
 
 
-def _in_order(value: object) -> str:
+def in_any_order(value: object) -> str:
     """A value in words, with its lists sorted."""
     if isinstance(value, dict):
         entries = cast("dict[str, object]", value).items()
-        return "{" + ",".join(f"{key!r}:{_in_order(each)}" for key, each in entries) + "}"
+        return "{" + ",".join(f"{key!r}:{in_any_order(each)}" for key, each in entries) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(sorted(map(_in_order, cast("list[object]", value)))) + "]"
+        return "[" + ",".join(sorted(map(in_any_order, cast("list[object]", value)))) + "]"
     return repr(value)
 
 

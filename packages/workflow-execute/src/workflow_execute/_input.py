@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, cast
 
+from msgspec.json import decode, encode
 from typing_extensions import TypeVar
 
+from workflow_execute._differences import in_any_order
 from workflow_execute._errors import InputError
 from workflow_execute._workflow import AnyWorkflow, Workflow
 from workflow_protocol import SchemaMismatch, schema_of, stored_form
@@ -23,7 +26,7 @@ def input_text(workflow: AnyWorkflow, value: object) -> str:
     type_ = workflow.definition.input
     if type_ is str:
         if isinstance(value, str):
-            return value
+            return checked_text(value)
         kind = type(value).__name__
         raise InputError(f"the input is of type {kind}; the workflow takes text")
     schema = schema_of(type_)
@@ -36,20 +39,56 @@ def input_text(workflow: AnyWorkflow, value: object) -> str:
         ) from error
 
 
+def checked_text(text: str) -> str:
+    """A text that can be stored.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the input is not valid UTF-8: at character {error.start} it has half of a pair "
+            "or a byte of a name that is none; give text"
+        ) from None
+    return text
+
+
+def input_digest(workflow: AnyWorkflow, text: str) -> bytes:
+    """What tells an input from another one, whatever order this process gives the parts of sets."""
+    type_ = workflow.definition.input
+    if type_ is not str and b'"uniqueItems":true' in encode(schema_of(type_).json_schema()):
+        text = in_any_order(decode(text))
+    return hashlib.sha256(text.encode()).digest()
+
+
 def read_input(workflow: Workflow[In, Out], text: str) -> In:
     """Read an input that a person wrote: text as it is, anything else as JSON.
 
     Raises:
-        InputError: it is no JSON, or not of the workflow's input type: says which field.
+        InputError: it is not UTF-8, no JSON, or not of the workflow's input type: says which field.
     """
     type_ = workflow.definition.input
     if type_ is str:
-        return cast("In", text)
+        return cast("In", checked_text(text))
     schema = schema_of(type_)
     try:
         return schema.validate_json(text)
     except SchemaMismatch as error:
         raise InputError(f"the input does not fit {schema.title}: {error}") from error
+
+
+def forked_input(workflow: AnyWorkflow, text: str | None, before: str) -> str | None:
+    """What a fork is begun with, if it is another input, as it is stored.
+
+    Raises:
+        InputError: what it is begun with is not of the workflow's input type.
+    """
+    if text is None:
+        restored_input(workflow, before)
+        return None
+    return input_text(workflow, read_input(workflow, text))
 
 
 def restored_input(workflow: AnyWorkflow, text: str) -> Any:

@@ -61,11 +61,14 @@ class ThreadResult(Generic[Out]):
         """
         given = [step for step in self.steps if step.failure is None]
         last = given[-1] if given else None
-        if self.state != "completed" or (
-            self.result_role and (last is None or last.role != self.result_role)
-        ):
+        why = ""
+        if self.state != "completed":
+            why = f"it is {self.state}"
+        elif self.result_role and (last is None or last.role != self.result_role):
+            why = f"it was ended before the role {self.result_role!r} gave the result"
+        if why:
             raise ThreadNotCompleted(
-                f"thread {self.thread_id} has no value: it is {self.state}: {self.summary}"
+                f"thread {self.thread_id} has no value: {why}: {self.summary}"
             ) from self.error
         return cast("Out", last.meta if last is not None else None)
 

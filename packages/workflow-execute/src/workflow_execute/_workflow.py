@@ -38,6 +38,7 @@ from workflow_protocol import (
     ThreadContext,
     Usage,
     WorkflowDefinition,
+    completion_of,
     is_made_anew,
     next_transition,
     recorded_result,
@@ -110,7 +111,7 @@ class Workflow(Generic[In, Out]):
         transition = next_transition(self.definition, ctx)
         role = transition.to
         if isinstance(role, str):
-            return self._completion(ctx)
+            return completion_of(self.definition, ctx)
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
         ctx = replace(ctx, told=transition.told(ctx))
@@ -138,15 +139,6 @@ class Workflow(Generic[In, Out]):
             timestamp_ms=now_ms(),
             usage=turn.usage,
         )
-
-    def _completion(self, ctx: ThreadContext) -> Completion:
-        done = cast("object", self.definition.complete(ctx))
-        if not isinstance(done, Completion):
-            raise TypeError(
-                f"`complete` of the workflow returned a value of type {type(done).__name__}; "
-                "return a Completion"
-            )
-        return done
 
 
 def failure_of(error: Exception, *, limit: str = "") -> Failure:

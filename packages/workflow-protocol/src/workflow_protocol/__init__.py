@@ -80,6 +80,7 @@ from workflow_protocol._usage import (
 from workflow_protocol._workflow import (
     AnyDefinition,
     WorkflowDefinition,
+    completion_of,
     next_role,
     next_transition,
 )
@@ -151,6 +152,7 @@ __all__ = [
     "WorkflowDescription",
     "WorkflowError",
     "check_run_options",
+    "completion_of",
     "describe",
     "error_message",
     "error_type",

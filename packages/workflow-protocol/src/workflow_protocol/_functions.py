@@ -3,6 +3,28 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import TypeVar
+
+from workflow_protocol._errors import WorkflowError
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+
+def call_with(function: Callable[[In], Out], ctx: In, what: str) -> Out:
+    """Call a function with the thread. Whatever it raises is a fault of that thread alone.
+
+    Raises:
+        WorkflowError: it wants to end the process, which runs other threads too.
+    """
+    try:
+        return function(ctx)
+    except (SystemExit, GeneratorExit) as error:
+        kind = type(error).__name__
+        raise WorkflowError(
+            f"{what} raised {kind}; return a value, or raise an exception"
+        ) from error
 
 
 def name_of(function: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from workflow_protocol._functions import first_line_of, name_of
+from workflow_protocol._functions import call_with, first_line_of, name_of
 from workflow_protocol._items import Items
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._short import short
@@ -38,7 +38,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             TypeError: `check` gave something else than True or False.
         """
-        answer = cast("object", self.check(ctx))
+        answer = cast("object", call_with(self.check, ctx, f"condition {self.name!r}"))
         if not isinstance(answer, bool):
             words = f"condition {self.name!r} returned {short(answer)}; return True or False"
             raise TypeError(words)
@@ -66,10 +66,10 @@ class Transition(msgspec.Struct, frozen=True):
         """
         if isinstance(self.tell, str):
             return self.tell
-        words = cast("object", self.tell(ctx))
+        what = f"`tell` ({name_of(self.tell) or 'a function'})"
+        words = cast("object", call_with(self.tell, ctx, what))
         if not isinstance(words, str):
-            name = name_of(self.tell) or "tell"
-            raise TypeError(f"`tell` ({name}) returned {short(words)}; return a string")
+            raise TypeError(f"{what} returned {short(words)}; return a string")
         return words
 
 

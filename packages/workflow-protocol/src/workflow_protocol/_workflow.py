@@ -9,7 +9,7 @@ from typing import Any, Generic, cast, overload
 from typing_extensions import TypeForm, TypeVar
 
 from workflow_protocol._errors import DefinitionError, Fault, RoutingError
-from workflow_protocol._functions import function_fault
+from workflow_protocol._functions import call_with, function_fault
 from workflow_protocol._items import Items
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._routes import led_to, read_routes, resolve_routes, route_faults
@@ -174,6 +174,22 @@ class WorkflowDefinition(Generic[In, Out]):
 
 AnyDefinition = WorkflowDefinition[Any, object]
 """A definition of whatever input and result."""
+
+
+def completion_of(definition: AnyDefinition, ctx: ThreadContext) -> Completion:
+    """Say how a thread ended that has reached `END`. A file's name in the summary may be odd.
+
+    Raises:
+        TypeError: `complete` gave something else than a `Completion`.
+    """
+    done = cast("object", call_with(definition.complete, ctx, "`complete` of the workflow"))
+    if not isinstance(done, Completion):
+        raise TypeError(
+            f"`complete` of the workflow returned a value of type {type(done).__name__}; "
+            "return a Completion"
+        )
+    summary = done.summary.encode("utf-8", "backslashreplace").decode()
+    return Completion(return_code=done.return_code, summary=summary)
 
 
 def next_transition(definition: AnyDefinition, ctx: ThreadContext) -> Transition:

@@ -16,6 +16,7 @@ from uwf.commands._hints import resume_command
 from uwf.commands._run import (
     check_workspace,
     import_workflow,
+    input_words,
     read_prompt,
     store_bundle,
     workflow_of,
@@ -58,14 +59,21 @@ def fork(
     task = read_prompt(prompt) if prompt is not None else None
 
     async def work(engine: Engine, thread_id: ThreadId) -> int:
-        bundle_hash = None
+        bundle_hash, workflow, given = None, None, task
         if other is not None:
-            import_workflow(other)
+            workflow = import_workflow(other)
             bundle_hash = await store_bundle(engine.store, other)
+        elif task is not None:
+            stored = await read_thread(engine.store, thread_id)
+            if stored.start.bundle is not None:  # else only a resume from Python knows it
+                workflow, _ = await workflow_of(engine.store, stored)
+        if workflow is not None and task is not None:
+            given = await to_thread.run_sync(input_words, workflow, task)
         fork_id = await engine.fork(
             thread_id,
             at_step=at_step,
-            prompt=task,
+            prompt=given,
+            workflow=workflow,
             workspace=workspace,
             bundle=bundle_hash,
             name=Path(other.manifest.entry).stem if other else None,

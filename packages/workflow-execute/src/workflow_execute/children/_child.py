@@ -22,7 +22,7 @@ from workflow_execute._errors import (
     LimitReached,
 )
 from workflow_execute._ids import new_thread_id
-from workflow_execute._input import input_text
+from workflow_execute._input import input_digest, input_text
 from workflow_execute._records import Cause
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
@@ -130,7 +130,9 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
             _new_id,
             type=str,
             effect=Effect.REPEATABLE,  # on disk before the child begins
-            digest=hashlib.sha256(f"{task.name}\0{text}".encode()).hexdigest(),
+            digest=hashlib.sha256(
+                f"{task.name}\0".encode() + input_digest(task.workflow, text)
+            ).hexdigest(),
         )
     )
 

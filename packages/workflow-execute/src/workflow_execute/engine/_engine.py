@@ -196,6 +196,7 @@ class Engine:
         *,
         at_step: int | None = None,
         prompt: str | None = None,
+        workflow: AnyWorkflow | None = None,
         workspace: Path | None = None,
         bundle: Hash | None = None,
         name: str | None = None,
@@ -207,7 +208,9 @@ class Engine:
         Args:
             thread_id: any thread, running or not.
             at_step: how many steps to keep; all committed ones if not given.
-            prompt: the task from here on, if it is another.
+            prompt: the task from here on, if it is another: text, or the JSON of an input.
+            workflow: what it will be resumed with. What it is begun with is then checked now, not
+                when it is resumed, and stored with its defaults.
             workspace: the folder to work in, if it is another.
             bundle: the stored bundle to go on with, if it is another.
             name: what to call that.
@@ -215,6 +218,7 @@ class Engine:
         Raises:
             ThreadNotFound: there is none of this id.
             ForkError: the thread has not so many steps.
+            InputError: the prompt is not UTF-8, or not of the workflow's `input` type.
             NotADirectoryError: the workspace is not a folder.
         """
         folder = await resolve_workspace(workspace) if workspace is not None else None
@@ -223,6 +227,7 @@ class Engine:
             thread_id,
             at_step=at_step,
             prompt=prompt,
+            workflow=workflow,
             workspace=folder,
             bundle=bundle,
             name=name,

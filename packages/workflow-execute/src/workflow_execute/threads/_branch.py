@@ -7,7 +7,9 @@ from pathlib import Path
 from workflow_cas import RefMove, Store, content, node
 from workflow_execute._errors import ForkError
 from workflow_execute._ids import new_thread_id, now_ms
+from workflow_execute._input import checked_text, forked_input
 from workflow_execute._records import FORMAT, SUSPENDED_CODE, BranchRecord, StatusRecord
+from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import StoredThread, read_chain, read_thread
 from workflow_execute.threads._summary import (
     ThreadSummary,
@@ -26,12 +28,17 @@ async def fork_thread(
     *,
     at_step: int | None,
     prompt: str | None,
+    workflow: AnyWorkflow | None,
     workspace: Path | None,
     bundle: Hash | None,
     name: str | None,
 ) -> ThreadId:
     """Make a thread that shares the first steps of another. See `Engine.fork`."""
     stored = await read_thread(store, thread_id)
+    if workflow is not None:
+        prompt = forked_input(workflow, prompt, stored.prompt)
+    elif prompt is not None:
+        prompt = checked_text(prompt)
     count = len(stored.steps)
     kept = count if at_step is None else at_step
     if not 0 <= kept <= count:
