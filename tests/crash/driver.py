@@ -126,7 +126,7 @@ async def index_faults(traces: Traces) -> list[str]:
     if not traces.store.exists():
         return []
     async with open_store(traces.store, durability="normal") as store:
-        return await check_summaries(store)
+        return [f"{thread}: {fault}" for thread, fault in await check_summaries(store)]
 
 
 def in_child(work: object) -> int:

@@ -1,11 +1,14 @@
 """`uwf cas verify` and `gc`."""
 
+import contextlib
 import sqlite3
+
+import pytest
 
 from workflow_reactor.testing import call
 
 from ..cli import Cli
-from ..entries import AGENT
+from ..entries import AGENT, ONE
 
 
 async def two_threads(uwf: Cli) -> list[str]:
@@ -71,3 +74,38 @@ async def test_what_is_deleted_frees_its_space(uwf: Cli) -> None:
     assert (await uwf("cas", "gc", "--older-than", "0.0")).code == 0
     for wrong_age in ("nan", "-1", "x"):
         assert (await uwf("cas", "gc", "--older-than", wrong_age)).code == 2
+
+
+STATE = "the index has another state"
+UNREADABLE = "its entry in the index can't be read"
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        ("DELETE FROM label; DELETE FROM entry", "it is not in the index"),
+        ("UPDATE entry SET data = CAST(replace(data, 'completed', 'failed') AS BLOB)", STATE),
+        ("UPDATE entry SET data = CAST('{' AS BLOB)", UNREADABLE),
+        ("UPDATE entry SET data = '{'", UNREADABLE),
+    ],
+)
+async def test_an_index_that_is_wrong_is_told_and_mended(uwf: Cli, damage: str, fault: str) -> None:
+    entry = uwf.write("one.py", ONE)
+    assert (await uwf("run", entry, "x")).code == 0
+    before = (await uwf("thread", "list", "--json")).lines
+    with contextlib.closing(sqlite3.connect(uwf.home / "store.sqlite3")) as connection:
+        connection.executescript(damage)
+
+    found = await uwf("cas", "verify", "--json")
+    assert found.code == 1
+    assert {
+        "kind": "index",
+        "place": f"thread {before[0]['thread']}",
+        "message": fault,
+    } in found.lines
+    assert "`uwf store reindex`" in found.err
+    mended = await uwf("store", "reindex", "--json")
+    assert (mended.code, mended.lines) == (0, [{"thread": before[0]["thread"], "fault": fault}])
+    assert (await uwf("cas", "verify")).code == 0
+    assert (await uwf("thread", "list", "--json")).lines == before
+    assert "nothing to do" in (await uwf("store", "reindex")).err

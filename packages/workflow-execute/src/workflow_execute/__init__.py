@@ -91,7 +91,13 @@ from workflow_execute.threads._read import (
 )
 from workflow_execute.threads._replay import Replay
 from workflow_execute.threads._replay_journal import ReplayedRequest
-from workflow_execute.threads._summaries import check_summaries, read_summaries, thread_entries
+from workflow_execute.threads._summaries import (
+    SummaryFault,
+    check_summaries,
+    read_summaries,
+    repair_summaries,
+    thread_entries,
+)
 from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_lineage, read_tree
 
@@ -138,6 +144,7 @@ __all__ = [
     "StatusRecord",
     "StoredStep",
     "StoredThread",
+    "SummaryFault",
     "SupervisorFn",
     "ThreadBusy",
     "ThreadExists",
@@ -180,6 +187,7 @@ __all__ = [
     "read_thread",
     "read_tree",
     "read_turn",
+    "repair_summaries",
     "run_child",
     "run_children",
     "run_workflow",

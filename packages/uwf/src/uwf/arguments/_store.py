@@ -8,7 +8,9 @@ from uwf.arguments._types import hours
 
 def add_store_commands(above: CommandGroup) -> None:
     """Add `store` and `cas` with their commands."""
-    store = above.group("store", "work with the file that everything is stored in: migrate")
+    store = above.group(
+        "store", "work with the file that everything is stored in: migrate, reindex"
+    )
     sub = store(
         "migrate",
         "_migrate:migrate",
@@ -17,6 +19,12 @@ def add_store_commands(above: CommandGroup) -> None:
     )
     sub.add_argument(
         "--dry-run", action="store_true", help="change nothing, only try whether it works"
+    )
+    store(
+        "reindex",
+        "_migrate:reindex",
+        "mend the index of threads where `cas verify` says that it is wrong",
+        example="",
     )
     add = above.group("cas", "read, check and clean the store: ls, get, verify, gc")
     sub = add("ls", "_cas_read:ls", "list the refs, and the object of each", example="thread/")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from uwf._store import open_existing
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
 from workflow_cas import Store, StoreError, VerifyReport
+from workflow_execute import SummaryFault, check_summaries
 from workflow_protocol import Hash
 from workflow_register import find_home, remove_unpacked, store_path, unpacked_path
 
@@ -18,8 +19,10 @@ def verify(output: Output) -> int:
 
     async def work(store: Store) -> int:
         report = await store.verify()
-        _print_report(output, report, {} if report.ok else await _damaged_refs(store))
-        return 0 if report.ok else 1
+        unlisted = await check_summaries(store)
+        affected = {} if report.ok else await _damaged_refs(store)
+        _print_report(output, report, affected, unlisted)
+        return 0 if report.ok and not unlisted else 1
 
     return _with_store(output, work)
 
@@ -77,7 +80,12 @@ def _with_store(output: Output, work: Callable[[Store], Awaitable[int]]) -> int:
     return run_async(main)
 
 
-def _print_report(output: Output, report: VerifyReport, affected: Mapping[str, list[str]]) -> None:
+def _print_report(
+    output: Output,
+    report: VerifyReport,
+    affected: Mapping[str, list[str]],
+    unlisted: Sequence[SummaryFault],
+) -> None:
     for problem in report.problems:
         output.data(
             {"kind": problem.kind, "place": problem.place, "message": problem.message},
@@ -85,19 +93,29 @@ def _print_report(output: Output, report: VerifyReport, affected: Mapping[str, l
         )
     for kind, names in affected.items():
         output.data({kind: names}, f"{kind:<10} {' '.join(names)}")
+    for thread, fault in unlisted:
+        place = f"thread {thread}"
+        output.data(
+            {"kind": "index", "place": place, "message": fault}, f"{'index':<10} {place}: {fault}"
+        )
+    problems = len(report.problems) + len(unlisted)
     output.data(
         {
             "objects": report.objects,
             "refs": report.refs,
             "bytes": report.bytes,
-            "problems": len(report.problems),
+            "problems": problems,
         },
         f"{report.objects} objects, {report.refs} refs, {report.bytes} bytes: "
-        f"{len(report.problems) or 'no'} problem{'s' * (len(report.problems) != 1)}",
+        f"{problems or 'no'} problem{'s' * (problems != 1)}",
     )
     if not report.ok:
         output.say(
             "restore the store from a backup. Everything that is not listed here can still be used"
+        )
+    if unlisted:
+        output.say(
+            "`uwf thread list` may show other than is stored. To mend it: `uwf store reindex`"
         )
 
 

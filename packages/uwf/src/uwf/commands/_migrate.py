@@ -1,11 +1,11 @@
-"""`store migrate`: carries the store of an older version over."""
+"""`store migrate|reindex`: carries an older store over, and mends the index of threads."""
 
 from __future__ import annotations
 
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
-from workflow_cas import MigrationReport, migrate_store
-from workflow_execute import thread_entries
+from workflow_cas import MigrationReport, migrate_store, open_store
+from workflow_execute import repair_summaries, thread_entries
 from workflow_register import find_home, store_path
 
 
@@ -36,6 +36,25 @@ def migrate(output: Output, *, dry_run: bool) -> int:
             )
         if report.kept is not None:
             output.say(f"The old file is kept; delete it when you like: {report.kept}")
+
+    run_async(main)
+    return 0
+
+
+def reindex(output: Output) -> int:
+    """Compare the index of threads with the threads, and write anew what is wrong in it."""
+    path = store_path(find_home())
+    if not path.exists():
+        output.say(f"nothing is stored in {find_home()}")
+        return 0
+
+    async def main() -> None:
+        async with open_store(path) as store:
+            mended = await repair_summaries(store)
+            for thread, fault in mended:
+                output.data({"thread": thread, "fault": fault}, f"mended {thread}: {fault}")
+            if not mended:
+                output.say("the index is right; nothing to do")
 
     run_async(main)
     return 0

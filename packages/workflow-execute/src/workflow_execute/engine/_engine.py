@@ -25,7 +25,7 @@ from workflow_execute.engine._stop import stop_thread
 from workflow_execute.engine._workspace import resolve_workspace
 from workflow_execute.journal._questions import Asker
 from workflow_execute.owners._cancellation import cancelled_by_anyio
-from workflow_execute.owners._locks import is_owned, owning, remove_lock_files
+from workflow_execute.owners._locks import is_owned, owned_among, owning, remove_lock_files
 from workflow_execute.owners._now import ThreadNow, read_now
 from workflow_execute.owners._signals import Signals
 from workflow_execute.run._run import Run
@@ -355,7 +355,7 @@ class Engine:
             since_ms=since_ms,
             after=after,
             limit=limit,
-            is_run=signals.runs_here if locks is None else lambda each: is_owned(locks, each),
+            run_among=signals.run_among if locks is None else partial(owned_among, locks),
         )
 
     async def is_running(self, thread_id: ThreadId) -> bool:

@@ -13,8 +13,11 @@ from filelock import FileLock, Timeout
 
 from workflow_cas import TOO_FEW_DESCRIPTORS, StoreError
 from workflow_execute._errors import ThreadBusy
+from workflow_protocol import ThreadId
 
 _RETRY_S = 0.02
+_LISTED_FROM = 50
+"""From so many files on, it is quicker to list the folder first than to try to open each."""
 PATIENCE_S = 0.5
 """Others hold a lock for a moment too, to look whether a thread runs or to store an answer."""
 
@@ -54,11 +57,30 @@ async def owning(
 
 def is_owned(locks: Path, thread_id: str) -> bool:
     """Whether somebody runs the thread now. To look writes nothing: the place may be read-only."""
+    with _descriptors(locks):
+        return _is_locked(str(_lock_file(locks, thread_id)))
+
+
+def owned_among(locks: Path, thread_ids: Iterable[ThreadId]) -> set[ThreadId]:
+    """Which threads somebody runs now. The folder is read once: a thread never run has no file."""
+    wanted = list(thread_ids)
+    if len(wanted) < _LISTED_FROM:
+        return {each for each in wanted if is_owned(locks, each)}
+    folder = str(locks)
+    with _descriptors(locks):
+        try:
+            present = frozenset(os.listdir(folder))
+        except FileNotFoundError:
+            return set()
+        files = ((each, f"{each}.lock") for each in wanted)
+        return {each for each, name in files if name in present and _is_locked(f"{folder}/{name}")}
+
+
+def _is_locked(path: str) -> bool:
     import fcntl  # not on every system
 
     try:
-        with _descriptors(locks):
-            descriptor = os.open(_lock_file(locks, thread_id), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal
 
 import anyio
@@ -64,6 +64,10 @@ class Signals:
     def runs_here(self, thread_id: ThreadId) -> bool:
         """Whether this engine runs the thread."""
         return thread_id in self._running
+
+    def run_among(self, thread_ids: Iterable[ThreadId]) -> set[ThreadId]:
+        """Which of some threads this engine runs."""
+        return {each for each in thread_ids if each in self._running}
 
     def send_here(self, thread_id: ThreadId, signal: Signal) -> bool:
         """Signal a thread that runs in this engine; false if it doesn't."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from anyio import to_thread
 
-from workflow_cas import Entry, Store
+from workflow_cas import Entry, RefConflict, RefMove, Store, StoreCorrupt
 from workflow_execute._ids import first_thread_id
 from workflow_execute._records import ShownState
-from workflow_execute.owners._locks import is_owned
-from workflow_execute.threads._read import list_threads, read_thread
+from workflow_execute.owners._locks import owned_among
+from workflow_execute.threads._read import StoredThread, list_threads, read_thread
 from workflow_execute.threads._summary import (
     TOP,
     ThreadSummary,
@@ -23,9 +26,10 @@ from workflow_execute.threads._summary import (
 )
 from workflow_protocol import ThreadId, WorkflowError
 
-IsRun = Callable[[ThreadId], bool]
-"""Whether somebody runs a thread now. Called in a worker thread."""
+RunAmong = Callable[[Sequence[ThreadId]], set[ThreadId]]
+"""Which of some threads somebody runs now. Called in a worker thread."""
 _CHECKED_AT_ONCE = 200
+_UNREADABLE = "its entry in the index can't be read"
 
 
 async def read_summaries(
@@ -65,7 +69,7 @@ async def read_summaries(
         since_ms=since_ms,
         after=after,
         limit=limit,
-        is_run=None if locks is None else lambda thread_id: is_owned(locks, thread_id),
+        run_among=None if locks is None else partial(owned_among, locks),
     )
 
 
@@ -77,24 +81,25 @@ async def find_summaries(
     since_ms: int | None,
     after: ThreadId | None,
     limit: int | None,
-    is_run: IsRun | None,
+    run_among: RunAmong | None,
 ) -> list[ThreadSummary]:
-    """See `read_summaries`. Without `is_run`, the states are those that are recorded."""
+    """See `read_summaries`. Without `run_among`, the states are those that are recorded."""
     first = None if since_ms is None else thread_ref(first_thread_id(since_ms), "")
     found: list[ThreadSummary] = []
     # Only these two states can turn out to be another one than the label says.
-    uncertain = is_run is not None and state in {"running", "interrupted"}
+    uncertain = run_among is not None and state in {"running", "interrupted"}
+    checked = _CHECKED_AT_ONCE
     while limit is None or len(found) < limit:
         before = None if after is None else thread_ref(after, "")
-        count = limit if not uncertain or limit is None else max(limit, _CHECKED_AT_ONCE)
+        count = limit if not uncertain or limit is None else max(limit, checked)
         page = await store.entries(labels=labels, first=first, before=before, limit=count)
         shown = [summary_of(entry) for entry in page]
-        if is_run is not None:
-            shown = await _with_interrupted(store, shown, is_run, state)
+        if run_among is not None:
+            shown = await _with_interrupted(store, shown, run_among, state)
         found += [each for each in shown if state in {None, each.state}]
         if not uncertain or count is None or len(page) < count:
             break
-        after = summary_of(page[-1]).thread_id
+        after, checked = summary_of(page[-1]).thread_id, checked * 2
     return await _with_children(store, found[:limit])
 
 
@@ -116,7 +121,7 @@ def labels_for(
 async def _with_interrupted(
     store: Store,
     summaries: Sequence[ThreadSummary],
-    is_run: IsRun,
+    run_among: RunAmong,
     wanted: ShownState | None,
 ) -> list[ThreadSummary]:
     """Show those that are recorded as running, but are not run, as interrupted.
@@ -126,7 +131,7 @@ async def _with_interrupted(
     running = [each.thread_id for each in summaries if each.state == "running"]
     if not running:
         return list(summaries)
-    not_run = await to_thread.run_sync(lambda: {each for each in running if not is_run(each)})
+    not_run = set(running) - await to_thread.run_sync(run_among, running)
     if not not_run:
         return list(summaries)
     if wanted == "running":  # whatever the others are, they are not
@@ -150,9 +155,8 @@ async def _with_interrupted(
 
 async def read_summary(store: Store, thread_id: ThreadId) -> ThreadSummary | None:
     """The summary of one thread as it is recorded; `None` where there is no such thread."""
-    head = thread_ref(thread_id, "head")
-    found = await store.entries(first=head, before=head + " ", limit=1)
-    return summary_of(found[0]) if found else None
+    entry = await _entry(store, thread_id)
+    return summary_of(entry) if entry is not None else None
 
 
 async def _with_children(store: Store, summaries: Sequence[ThreadSummary]) -> list[ThreadSummary]:
@@ -210,22 +214,92 @@ async def _read_or_explain(store: Store, thread_id: ThreadId) -> ThreadSummary:
         )
 
 
-async def check_summaries(store: Store) -> list[str]:
-    """Compare the index with the threads, of which none runs; say what differs.
+class SummaryFault(NamedTuple):
+    """What is wrong with a thread's entry in the index."""
+
+    thread: ThreadId
+    fault: str
+
+
+async def check_summaries(store: Store) -> list[SummaryFault]:
+    """Compare the index with the threads, also while they run; say of each what differs.
 
     Threads that can't be read are left out: `Store.verify` tells of them.
     """
-    wrong: list[str] = []
-    kept = {entry.ref: entry for entry in await store.entries()}
+    try:
+        kept = {entry.ref: entry for entry in await store.entries()}
+    except StoreCorrupt:  # of one or more of them: each is looked at alone
+        kept = {}
+    wrong: list[SummaryFault] = []
     for thread_id in await list_threads(store):
-        entry = kept.pop(thread_ref(thread_id, "head"), None)
+        entry = kept.get(thread_ref(thread_id, "head"))
+        if (fault := await _fault_of(store, thread_id, entry)) is not None:
+            wrong.append(SummaryFault(thread_id, fault))
+    return wrong
+
+
+async def repair_summaries(store: Store) -> list[SummaryFault]:
+    """Write the entries of threads anew where they are wrong; say of each what was wrong.
+
+    Raises:
+        StoreError: it can't be written. What was written before stays.
+    """
+    wrong = await check_summaries(store)
+    for thread_id, _ in wrong:
+        await _write_entry(store, thread_id)
+    return wrong
+
+
+async def _write_entry(store: Store, thread_id: ThreadId) -> None:
+    """Write an entry as the thread stands; where it goes on meanwhile, its run writes it."""
+    stored = await read_thread(store, thread_id)
+    head, status = thread_ref(thread_id, "head"), thread_ref(thread_id, "status")
+    same = [
+        RefMove(head, stored.head, stored.head),
+        RefMove(status, stored.status_hash, stored.status_hash),
+    ]
+    with contextlib.suppress(RefConflict):
+        await store.commit([], same, [entry_of(stored.summary)])
+
+
+async def _fault_of(store: Store, thread_id: ThreadId, entry: Entry | None) -> str | None:
+    """What is wrong with an entry, looked at until the thread stands still meanwhile."""
+    before: StoredThread | None = None
+    while True:
         try:
-            summary = (await read_thread(store, thread_id)).summary
+            stored = await read_thread(store, thread_id)
         except WorkflowError:
-            continue
-        wanted = entry_of(summary)
-        if entry is None:
-            wrong.append(f"thread {thread_id} has no entry")
-        elif (entry.data, set(entry.labels)) != (wanted.data, set(wanted.labels)):
-            wrong.append(f"thread {thread_id} is {summary} and is listed as {summary_of(entry)}")
-    return wrong + [f"there is no thread for the entry {name}" for name in sorted(kept)]
+            return None
+        fault = _difference(stored.summary, entry)
+        if fault is None or (before is not None and _is_same(before, stored)):
+            return fault
+        before = stored
+        try:
+            entry = await _entry(store, thread_id)
+        except StoreCorrupt:
+            return _UNREADABLE
+
+
+def _is_same(one: StoredThread, other: StoredThread) -> bool:
+    return (one.head, one.status_hash) == (other.head, other.status_hash)
+
+
+def _difference(summary: ThreadSummary, entry: Entry | None) -> str | None:
+    if entry is None:
+        return "it is not in the index"
+    wanted = entry_of(summary)
+    if entry.data != wanted.data:
+        try:
+            listed = msgspec.to_builtins(summary_of(entry))
+        except msgspec.MsgspecError:
+            return _UNREADABLE
+        fields = msgspec.to_builtins(summary)
+        names = sorted(name for name in fields | listed if fields.get(name) != listed.get(name))
+        return f"the index has another {', '.join(names)}" if names else "its entry is spelt anew"
+    return None if set(entry.labels) == set(wanted.labels) else "the index has other labels"
+
+
+async def _entry(store: Store, thread_id: ThreadId) -> Entry | None:
+    head = thread_ref(thread_id, "head")
+    found = await store.entries(first=head, before=head + " ", limit=1)
+    return found[0] if found else None
