@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "docs"
 TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-FIRST_PAGES = ("workflows", "agents", "tools", "models", "durability", "watching")
+FIRST_PAGES = ("workflows", "agents", "tools", "models", "durability", "watching", "testing")
 """Of `docs/`, in the order in which a newcomer wants them; the others follow by name."""
 
 

@@ -14,7 +14,7 @@ from .read_pages import ROOT
 
 _UWF = re.compile(r"^(?:\$ )?(?:uv run )?uwf(?: |$)")
 _INSTALLS = re.compile(r"^(?:\$ )?(?:uv )?(?:pip install|add) (.*)")
-_OURS = re.compile(r"(uwf|workflow-[a-z-]+)(?:\[([a-z,]+)\])?")
+_OURS = re.compile(r"(uwf|pytest-uwf|workflow-[a-z-]+)(?:\[([a-z,]+)\])?")
 _PLACEHOLDER = re.compile(r"(\w+)…|\w+\.\.\.")
 
 

@@ -153,7 +153,8 @@ class AlreadyAnswered(QuestionError):
 class JournalMismatch(WorkflowError):
     """A turn that is carried out again asked for something else than it did before.
 
-    `difference` says where, as far as that is known; `now` holds the bytes of the new request.
+    `reason` says what, `difference` where, as far as that is known; `now` holds the bytes of the
+    new request.
     """
 
     def __init__(
@@ -166,6 +167,7 @@ class JournalMismatch(WorkflowError):
         advice: str = "",
     ) -> None:
         self.key = key
+        self.reason = reason
         self.difference = difference
         self.now = now
         parts = [reason, *([str(difference)] if difference else []), *([advice] if advice else [])]

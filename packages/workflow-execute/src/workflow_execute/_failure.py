@@ -16,10 +16,9 @@ MAX_TRACEBACK_CHARS = 16_000
 
 OUR_PACKAGES = frozenset(
     {
-        "uwf", "workflow_agent_cli", "workflow_agent_llm", "workflow_agent_react", "workflow_cas",
-        "workflow_execute", "workflow_local_model", "workflow_otel", "workflow_protocol",
-        "workflow_reactor",
-        "workflow_register", "workflow_util_agent",
+        "pytest_uwf", "uwf", "workflow_agent_cli", "workflow_agent_llm", "workflow_agent_react",
+        "workflow_cas", "workflow_execute", "workflow_local_model", "workflow_otel",
+        "workflow_protocol", "workflow_reactor", "workflow_register", "workflow_util_agent",
     }
 )  # fmt: skip
 _LIBRARY = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Callable
+from contextvars import ContextVar
 
 from workflow_protocol import ThreadId
 
@@ -23,7 +25,7 @@ def new_thread_id() -> ThreadId:
     """
     global _last
     with _making:
-        _last = value = max(_last + 1, now_ms() << 80 | secrets.randbits(80))
+        _last = value = max(_last + 1, _system_clock() << 80 | secrets.randbits(80))
     return _as_id(value)
 
 
@@ -37,5 +39,14 @@ def first_thread_id(at_ms: int) -> ThreadId:
 
 
 def now_ms() -> int:
-    """The time in Unix milliseconds."""
+    """The time in Unix milliseconds, by the clock that is in use in this context."""
+    return clock_in_use.get()()
+
+
+def _system_clock() -> int:
     return time.time_ns() // 1_000_000
+
+
+Clock = Callable[[], int]
+clock_in_use: ContextVar[Clock] = ContextVar("clock in use", default=_system_clock)
+"""Gives Unix milliseconds. `testing.FakeClock` puts itself here."""

@@ -16,6 +16,7 @@ INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
 
 ENGINE = frozenset(
     {
+        "pytest_uwf",
         "uwf",
         "workflow_agent_cli",
         "workflow_agent_llm",
@@ -31,7 +32,6 @@ ENGINE = frozenset(
         "workflow_register",
         "workflow_templates",
         "workflow_temporal",
-        "workflow_testing",
         "workflow_util_agent",
         "workflow_web",
     }
