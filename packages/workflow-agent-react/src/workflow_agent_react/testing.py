@@ -6,12 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from workflow_agent_react._errors import GuardError
-from workflow_agent_react.guards._guards import (
-    CallHistory,
-    Decision,
-    PastCall,
-    ProposedCall,
-)
+from workflow_agent_react._history import CallHistory, PastCall
+from workflow_agent_react.guards._guards import Decision, ProposedCall
 from workflow_protocol import Effect, JsonObject, ThreadContext
 from workflow_reactor import ToolDefinition
 

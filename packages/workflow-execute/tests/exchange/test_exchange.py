@@ -402,6 +402,7 @@ START_RECORD = {
         ({}, {"value": 7}, {}, "refers to its object 7 of 2"),
         ({}, {"value": -1}, {}, "refers to its object -1 of 2"),
         ({}, {"turn": 0}, {}, "can't be read"),
+        ({}, {"error": "ValueError"}, {}, "Expected `object`, got `int`"),
         ({}, {"child_threads": ["../../x"]}, {}, "'../../x' can't be the id"),
     ],
 )

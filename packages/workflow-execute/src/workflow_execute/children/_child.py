@@ -22,7 +22,7 @@ from workflow_execute._errors import (
     LimitReached,
 )
 from workflow_execute._ids import new_thread_id
-from workflow_execute._input import input_digest, input_text
+from workflow_execute._input import compared_input, input_text
 from workflow_execute._records import Cause
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
@@ -131,7 +131,7 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
             type=str,
             effect=Effect.REPEATABLE,  # on disk before the child begins
             digest=hashlib.sha256(
-                f"{task.name}\0".encode() + input_digest(task.workflow, text)
+                f"{task.name}\0".encode() + compared_input(task.workflow, text)
             ).hexdigest(),
         )
     )

@@ -36,6 +36,10 @@ class CheckedThread(NamedTuple):
     """The ids of what it started."""
 
 
+class _Failure(msgspec.Struct):
+    message: str
+
+
 async def check_threads(store: Store, threads: Iterable[ThreadRefs]) -> list[CheckedThread]:
     """Read all records of the threads.
 
@@ -66,6 +70,8 @@ async def _check_thread(store: Store, thread: ThreadRefs) -> CheckedThread:
     for state, record in zip(chain.states, chain.records, strict=True):
         await _check_content(store, _at(state.refs, record.value))
         await _check_content(store, _at(state.refs, record.content))
+        if record.error:
+            _check_failure((await store.get(state.refs[record.content])).data)
         if record.turn is not None:
             await _check_turn(store, _at(state.refs, record.turn))
     status = (await store.get(thread.status)).as_node().read(StatusRecord)
@@ -88,6 +94,11 @@ def _check_ids(thread: ThreadRefs, chain: Chain) -> None:
 
 async def _check_content(store: Store, hash: Hash) -> None:
     (await store.get(hash)).text()
+
+
+def _check_failure(content: bytes) -> None:
+    """Make sure that the content of a step that failed says why."""
+    msgspec.json.decode(content, type=_Failure)
 
 
 async def _check_turn(store: Store, last: Hash | None) -> list[str]:
