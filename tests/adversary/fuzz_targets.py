@@ -34,6 +34,7 @@ from workflow_register import BundleCorrupt, ConfigError, build_bundle, read_bun
 from workflow_register.config._yaml import parse_config
 
 from .fuzz_replies import dialects, replies, schemas, texts
+from .fuzz_thread_files import thread_files
 
 Target = Callable[[random.Random], None]
 
@@ -189,4 +190,5 @@ TARGETS: dict[str, Target] = {
     "texts": texts,
     "dialects": dialects,
     "schemas": schemas,
+    "thread files": thread_files,
 }

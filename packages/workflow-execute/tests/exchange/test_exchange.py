@@ -442,6 +442,35 @@ async def test_a_head_that_is_a_text_and_an_object_too_many_are_refused(tmp_path
         await import_thread(MemoryStore(), await forged(tmp_path, [start], status=done))
 
 
+async def test_turns_that_share_their_records_do_not_make_a_check_endless(tmp_path: Path) -> None:
+    text = content("1")
+    record = {"k": "a", "t": 1, "v": 1}
+    turns = [node("turn", {**record, "f": True})]
+    for number in range(1, 60):
+        turns.append(node("turn", {**record, "t": number}, [turns[-1].hash]))
+    states = [node("start", {**START_RECORD, "prompt": text.hash}, [text.hash])]
+    for number, turn in enumerate(turns):
+        state = {"role": "r", "step": number, "at_ms": 1, "turn": 2}
+        states.append(node("state", state, [states[-1].hash, text.hash, turn.hash]))
+    done = {"state": "completed", "at_ms": 1}
+    path = await forged(tmp_path, [text, *turns, *states], status=done)
+    with pytest.raises(ThreadFileError, match="have the same records"):
+        await import_thread(MemoryStore(), path)
+
+
+@pytest.mark.parametrize("kind", ["question", "answer"])
+async def test_a_record_without_its_value_is_refused(tmp_path: Path, kind: str) -> None:
+    text = content("1")
+    turn = node("turn", {"k": "go", "t": 1, "c": kind, "f": True})
+    start = node("start", {**START_RECORD, "prompt": text.hash}, [text.hash])
+    record = {"role": "r", "step": 0, "at_ms": 1, "turn": 2}
+    state = node("state", record, [start.hash, text.hash, turn.hash])
+    done = {"state": "completed", "at_ms": 1}
+    path = await forged(tmp_path, [text, turn, start, state], status=done)
+    with pytest.raises(ThreadFileError, match=f"the {kind} go has no value"):
+        await import_thread(MemoryStore(), path)
+
+
 def planted(where: str, value: str) -> Workflow:
     """A thread that has a value somewhere."""
 

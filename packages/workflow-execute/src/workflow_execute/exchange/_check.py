@@ -40,8 +40,35 @@ class _Failure(msgspec.Struct):
     message: str
 
 
-async def check_threads(store: Store, threads: Iterable[ThreadRefs]) -> list[CheckedThread]:
-    """Read all records of the threads.
+class _Tally:
+    """Counts records, so that many turns which name the same ones can't make a check endless.
+
+    In a thread each record has one place, and is read once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def count(self, records: int) -> None:
+        """Take so many records into account.
+
+        Raises:
+            ValueError: they are more than there are objects.
+        """
+        self._left -= records
+        if self._left < 0:
+            raise ValueError("several of its turns or threads have the same records")
+
+
+async def check_threads(
+    store: Store, threads: Iterable[ThreadRefs], *, objects: int
+) -> list[CheckedThread]:
+    """Read all records of the threads. It takes time in proportion to the objects.
+
+    Args:
+        store: has them.
+        threads: the one that all is about, then those that it started.
+        objects: how many there are in all.
 
     Raises:
         NotAThread: a record is missing, of another kind or not one that a thread has; or there is
@@ -49,11 +76,12 @@ async def check_threads(store: Store, threads: Iterable[ThreadRefs]) -> list[Che
     """
     checked: list[CheckedThread] = []
     wanted: set[str] = set()
+    tally = _Tally(objects)
     for at, thread in enumerate(threads):
         if at and thread.id not in wanted:
             raise NotAThread(f"thread {thread.id} was not started by one before it")
         try:
-            found = await _check_thread(store, thread)
+            found = await _check_thread(store, thread, tally)
         except (
             WorkflowError, msgspec.MsgspecError, ValueError, LookupError, RecursionError,
         ) as error:  # fmt: skip
@@ -63,8 +91,9 @@ async def check_threads(store: Store, threads: Iterable[ThreadRefs]) -> list[Che
     return checked
 
 
-async def _check_thread(store: Store, thread: ThreadRefs) -> CheckedThread:
+async def _check_thread(store: Store, thread: ThreadRefs, tally: _Tally) -> CheckedThread:
     chain = await read_chain(store, thread.head)
+    tally.count(len(chain.states) + 1)
     _check_ids(thread, chain)
     prompt = (await store.get(chain.start.prompt)).text()
     for state, record in zip(chain.states, chain.records, strict=True):
@@ -73,10 +102,10 @@ async def _check_thread(store: Store, thread: ThreadRefs) -> CheckedThread:
         if record.error:
             _check_failure((await store.get(state.refs[record.content])).data)
         if record.turn is not None:
-            await _check_turn(store, _at(state.refs, record.turn))
+            await _check_turn(store, _at(state.refs, record.turn), tally)
     status = (await store.get(thread.status)).as_node().read(StatusRecord)
     children = [each for record in chain.records for each in record.child_threads]
-    children += await _check_turn(store, thread.turn)
+    children += await _check_turn(store, thread.turn, tally)
     for each in children:
         if not is_thread_id(each):
             raise ValueError(f"{each[:100]!r} can't be the id of a thread")
@@ -101,9 +130,13 @@ def _check_failure(content: bytes) -> None:
     msgspec.json.decode(content, type=_Failure)
 
 
-async def _check_turn(store: Store, last: Hash | None) -> list[str]:
+async def _check_turn(store: Store, last: Hash | None, tally: _Tally) -> list[str]:
     """Read the records of a turn, and give the ids of the threads that it started."""
     attempts = await read_attempts(store, last)
+    tally.count(sum(map(len, attempts)))
+    for entry in (each for entries in attempts for each in entries):
+        if entry.data is None and entry.record.kind in {"result", "question", "answer"}:
+            raise ValueError(f"the {entry.record.kind} {entry.record.key[:100]!r} has no value")
     TurnRecords.of(current_attempt(attempts))
     return [str(each) for each in children_of_turn(attempts)]
 

@@ -100,7 +100,7 @@ class ThreadFile(Store):
             for what, hash in thread.targets.items()
         }
         try:
-            checked = await check_threads(self, header.threads)
+            checked = await check_threads(self, header.threads, objects=len(self._places))
         except NotAThread as error:
             raise ThreadFileError(self.path, str(error)) from error
         self._entries = [each.entry for each in checked]
