@@ -467,7 +467,7 @@ async def test_a_record_without_its_value_is_refused(tmp_path: Path, kind: str) 
     state = node("state", record, [start.hash, text.hash, turn.hash])
     done = {"state": "completed", "at_ms": 1}
     path = await forged(tmp_path, [text, turn, start, state], status=done)
-    with pytest.raises(ThreadFileError, match=f"the {kind} go has no value"):
+    with pytest.raises(ThreadFileError, match=f"the {kind} 'go' has no value"):
         await import_thread(MemoryStore(), path)
 
 
