@@ -93,6 +93,8 @@ async def test_a_key_that_is_configured_does_not_leave(uwf: Cli, entry: Path) ->
     done = await uwf(
         "thread", "export", "latest", "--to", "x.uwf", "--with-secrets", LLM_ACCESS=key
     )
+    assert "it may hold some" in done.err
+    assert "no keys" not in done.err
     assert (done.code, key.encode() in (uwf.folder / "x.uwf").read_bytes()) == (0, True)
 
 

@@ -72,9 +72,6 @@ from workflow_execute.engine._engine import (
     Engine,
     run_workflow,
 )
-from workflow_execute.exchange._export import ThreadFileReport, export_thread
-from workflow_execute.exchange._file import ThreadFile, open_thread_file
-from workflow_execute.exchange._import import ImportReport, import_thread
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._questions import Asker, Asking
 from workflow_execute.owners._now import Doing, ThreadNow, read_now
@@ -100,6 +97,12 @@ from workflow_execute.threads._summaries import (
 )
 from workflow_execute.threads._summary import ThreadSummary, check_tags
 from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_lineage, read_tree
+
+TYPE_CHECKING = False  # checkers take it as true; importing `typing` takes longer
+if TYPE_CHECKING:
+    from workflow_execute.exchange._export import ThreadFileReport, export_thread
+    from workflow_execute.exchange._file import ThreadFile, open_thread_file
+    from workflow_execute.exchange._import import ImportReport, import_thread
 
 __all__ = [
     "SUPERVISOR_KEYS",
@@ -195,3 +198,21 @@ __all__ = [
     "workflow_adapter",
     "workflow_of_child",
 ]
+
+_LATE = {
+    "_export": ("ThreadFileReport", "export_thread"),
+    "_file": ("ThreadFile", "open_thread_file"),
+    "_import": ("ImportReport", "import_thread"),
+}
+"""Thread files: what few runs need takes some milliseconds, so it is imported when asked for."""
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _LATE.items():
+        if name in names:
+            from importlib import import_module
+
+            found = getattr(import_module(f"workflow_execute.exchange.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'workflow_execute' has no attribute {name!r}")

@@ -45,7 +45,7 @@ from workflow_execute import (
     read_tree,
     workflow_adapter,
 )
-from workflow_execute.testing import in_turn
+from workflow_execute.testing import adapter_of, in_turn
 from workflow_protocol import (
     END,
     START,
@@ -53,6 +53,7 @@ from workflow_protocol import (
     Answer,
     Question,
     RoleDefinition,
+    RoleFailed,
     ThreadContext,
     ThreadId,
     WorkflowDefinition,
@@ -615,3 +616,64 @@ async def test_memory_does_not_grow_with_the_length_of_a_thread(
             tracemalloc.stop()
     assert done.bytes > 16_000_000
     assert peak < 9_000_000
+
+
+async def test_a_thread_that_runs_is_exported_as_it_stands_and_taken_up_elsewhere(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    at_work, go_on = anyio.Event(), anyio.Event()
+    ids: list[ThreadId] = []
+
+    async def wait(ctx: ThreadContext) -> int:
+        async def give() -> int:
+            return 7
+
+        found = await ctx.journal.run("llm/0", give, type=int, request=lambda: b"ask")
+        if not ids:
+            ids.append(ctx.thread_id)
+            at_work.set()
+            await go_on.wait()
+        return found
+
+    run = in_turn(adapter_turn, wait)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Engine(store).start, run, "p")
+            await at_work.wait()
+            await export_thread(store, ids[0], tmp_path / "x.uwf")
+            go_on.set()
+    other = MemoryStore()
+    await import_thread(other, tmp_path / "x.uwf")
+    (listed,) = await Engine(other).list_threads()
+    assert (listed.state, listed.steps) == ("interrupted", 1)
+    ended = await Engine(other).resume(run, ids[0])
+    assert (ended.state, [step.meta for step in ended.steps]) == ("completed", [0, 7])
+
+
+async def test_a_step_that_failed_and_led_on_comes_along(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    first = RoleDefinition(name="first", system_prompt="", schema=int)
+    helper = RoleDefinition(name="helper", system_prompt="", schema=str)
+
+    async def fail(ctx: ThreadContext) -> int:
+        raise RoleFailed("no way on")
+
+    async def tell(ctx: ThreadContext) -> str:
+        failure = ctx.failure(first)
+        return "" if failure is None else failure.message
+
+    run = create_workflow(
+        WorkflowDefinition(
+            table={START: first, first: END, helper: END}, on_failure={first: helper}
+        ),
+        AdapterBinding(overrides={first: adapter_of(fail), helper: adapter_of(tell)}),
+    )
+    begun = await Engine(store).start(run, "p")
+    await export_thread(store, begun.thread_id, tmp_path / "x.uwf")
+    other = MemoryStore()
+    await import_thread(other, tmp_path / "x.uwf")
+    assert (await Engine(other).replay(run, begun.thread_id)).steps == 2
+    thread = await read_thread(other, begun.thread_id)
+    assert [step.value for step in thread.steps][1] == b'"no way on"'
+    assert [step.failure is not None for step in thread.steps] == [True, False]

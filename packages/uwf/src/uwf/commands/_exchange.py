@@ -54,9 +54,14 @@ def export(output: Output, thread: str, *, to: Path | None, with_secrets: bool) 
     text = f"{report.thread_id}{below}: {report.objects} objects, {report.bytes} bytes"
     if to is not None:
         output.data({"file": str(to), **_shown(report)}, f"{to}: {text}")
+    keys = (
+        "Keys were not looked for, so it may hold some."
+        if with_secrets
+        else "It holds no configuration, no keys and no files of the workspace."
+    )
     output.say(
-        "The file holds the task, all replies and tool results, and the code of the workflow. It "
-        "holds no configuration, no keys and no files of the workspace."
+        "The file holds the task, all replies and tool results, and the code of the workflow. "
+        + keys
     )
     return 0
 
