@@ -1,10 +1,13 @@
 """`uwf thread export` and `import`: a thread goes from one home to another as one file."""
 
 import json
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
+from pytest_uwf import ReplayDiffers, replay_file
 from workflow_reactor.testing import call, say
 from workflow_register import update_config
 
@@ -66,12 +69,33 @@ async def test_standard_output_takes_the_file_and_a_second_import_is_the_same(
     assert (same.code, "is here already, the same" in same.out) == (0, True)
 
 
+async def test_what_a_command_ran_is_replayed_by_a_test_against_the_script(
+    uwf: Cli, entry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with uwf.scripted([say('"Bonjour."')]):
+        assert (await uwf("run", entry, "Greet Ada.")).code == 0
+    await uwf("thread", "export", "latest", "--to", "x.uwf")
+    monkeypatch.setenv("UWF_HOME", str(uwf.home))
+    monkeypatch.setattr(sys, "path", [str(uwf.folder), *sys.path])
+    run = runpy.run_path(str(entry))["run"]
+
+    assert (await replay_file(uwf.folder / "x.uwf", run)).requests == 1
+
+    uwf.write("words.py", 'PROMPT = "Greet in French."\n')
+    monkeypatch.delitem(sys.modules, "words")
+    with pytest.raises(ReplayDiffers, match="role 'greeter', llm/0"):
+        await replay_file(uwf.folder / "x.uwf", runpy.run_path(str(entry))["run"])
+
+
 async def test_a_terminal_gets_no_file_and_json_none_beside_it(uwf: Cli) -> None:
     await uwf("run", uwf.write("asking.py", ASKING), "p")
     drawn = await uwf.on_terminal("thread", "export", "latest", code=2)
     assert "name a file with --to" in drawn
     both = await uwf("thread", "export", "latest", "--json")
     assert (both.code, "--to" in both.err) == (2, True)
+    for place, words in (("no/x.uwf", "No such file or directory"), (".", "Is a directory")):
+        refused = await uwf("thread", "export", "latest", "--to", place)
+        assert (refused.code, refused.err) == (1, f"uwf: {place}: {words}\n")
     none = await uwf("thread", "export", "01NONE", "--to", "x.uwf")
     assert (none.code, "there is no thread" in none.err) == (1, True)
 

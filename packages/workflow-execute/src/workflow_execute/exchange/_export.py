@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -84,7 +85,10 @@ async def export_thread(
         kind="thread", format=FORMAT, threads=tuple(threads), objects=len(order), bytes=size
     )
     if isinstance(to, Path):
-        await _replace_file(to, header, store, order)
+        try:
+            await _replace_file(to, header, store, order)
+        except OSError as error:  # it names the temporary file, or none
+            raise OSError(error.errno, error.strerror, str(to)) from error
     else:
         await _write(to, header, store, order)
     ids = tuple(ThreadId(each.id) for each in threads)
@@ -175,6 +179,8 @@ def _needed_first(roots: Sequence[Hash], links: Mapping[Hash, Sequence[Hash]]) -
 
 async def _replace_file(path: Path, header: Header, store: Store, order: Sequence[Hash]) -> None:
     """Write a file beside the one that it replaces."""
+    if await to_thread.run_sync(path.is_dir):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     descriptor, temporary = await to_thread.run_sync(
         lambda: tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     )
