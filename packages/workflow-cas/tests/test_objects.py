@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -163,3 +164,6 @@ def test_an_object_is_restored_from_its_bytes_and_from_no_others() -> None:
         assert restore(each.hash, each.kind, each.data) == each
         assert restore(each.hash, each.kind, each.data + b" ") is None
         assert restore(text.hash, "node", each.data) is None
+    deep = b'{"payload":' + b"[" * 100_000 + b"]" * 100_000 + b',"refs":[],"type":"a"}'
+    hash = Hash(hashlib.sha256(b"node %d\0" % len(deep) + deep).hexdigest())
+    assert restore(hash, "node", deep) is None

@@ -142,11 +142,11 @@ def is_hash(text: str) -> bool:
 
 
 def restore(hash: Hash, kind: Kind, data: bytes) -> Stored | None:
-    """Make an object of stored bytes; `None` if they are not the ones that `hash` names."""
+    """Make an object of stored bytes; `None` if they are no such object, or not of this hash."""
     if hash_of(kind, data) != hash:
         return None
     try:
         refs = _links_decoder.decode(data).refs if kind == "node" else ()
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):  # `node` makes none that is nested so deep
         return None
     return Stored(hash, kind, data, refs)

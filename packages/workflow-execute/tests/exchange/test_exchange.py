@@ -51,6 +51,7 @@ from workflow_protocol import (
     START,
     AdapterBinding,
     Answer,
+    Hash,
     Question,
     RoleDefinition,
     RoleFailed,
@@ -472,6 +473,43 @@ async def test_a_record_without_its_value_is_refused(tmp_path: Path, kind: str) 
         await import_thread(MemoryStore(), path)
 
 
+async def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with anyio.fail_after(5):
+        for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+            with pytest.raises(ThreadFileError, match="not a regular file"):
+                await import_thread(MemoryStore(), path)
+
+
+@pytest.mark.parametrize("levels", [500, 100_000])
+async def test_a_record_that_is_nested_too_deep_is_refused(tmp_path: Path, levels: int) -> None:
+    text = content("1")
+    data = b'{"payload":' + b"[" * levels + b"]" * levels + b',"refs":[],"type":"start"}'
+    digest = hashlib.sha256(b"node %d\0" % len(data) + data).hexdigest()
+    deep = Stored(Hash(digest), "node", data, ())
+    path = await forged(tmp_path, [text, deep], status={"state": "completed", "at_ms": 1})
+    with pytest.raises(ThreadFileError):
+        await import_thread(MemoryStore(), path)
+
+
+async def test_two_imports_at_the_same_time_come_to_one_thread(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    begun = await Engine(store).start(family(recorded([])), "p")
+    await export_thread(store, begun.thread_id, tmp_path / "x.uwf")
+    async with open_store(tmp_path / "other.sqlite3") as other:
+        done: list[int] = []
+
+        async def take() -> None:
+            done.append(len((await import_thread(other, tmp_path / "x.uwf")).new))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(take)
+        assert sorted(done) == [0, 0, 0, 2]
+        assert await check_summaries(other) == []
+
+
 def planted(where: str, value: str) -> Workflow:
     """A thread that has a value somewhere."""
 
@@ -543,8 +581,6 @@ async def test_what_is_not_there_is_said(store: SqliteStore, tmp_path: Path) -> 
         await export_thread(store, ThreadId("01ARZ3NDEKTSV4RRFFQ69G5FAV"), tmp_path / "x.uwf")
     with pytest.raises(FileNotFoundError):
         await import_thread(store, tmp_path / "x.uwf")
-    with pytest.raises(IsADirectoryError):
-        await import_thread(store, tmp_path)
 
 
 async def test_a_thread_file_is_a_store_that_can_not_be_written(

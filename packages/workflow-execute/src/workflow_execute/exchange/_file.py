@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -46,11 +47,20 @@ async def open_thread_file(path: Path) -> AsyncGenerator[ThreadFile]:
         ThreadFileError: it is no thread file, not whole, or of a newer version.
         OSError: it can't be read.
     """
-    file = await to_thread.run_sync(lambda: path.open("rb"))
+    file = await to_thread.run_sync(_open, path)
     with file:
         opened = ThreadFile(path, file)
         await opened.load()
         yield opened
+
+
+def _open(path: Path) -> IO[bytes]:
+    """Open a regular file, and never wait for somebody who writes a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ThreadFileError(path, "this is not a regular file; write it to the disk first")
+    return os.fdopen(descriptor, "rb")
 
 
 class ThreadFile(Store):

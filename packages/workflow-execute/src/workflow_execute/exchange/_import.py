@@ -51,11 +51,16 @@ async def import_thread(store: Store, path: Path) -> ImportReport:
         OSError: the file can't be read.
     """
     async with open_thread_file(path) as file:
-        new = [each for each in file.threads if not await _is_there(store, each)]
+        new = await _missing(store, file)
         if new:
             async for objects in _parts(file):
                 await store.commit(objects)
-            await _commit_refs(store, new, await file.entries())
+        while new:
+            try:
+                await _commit_refs(store, new, await file.entries())
+                break
+            except RefConflict:  # somebody else imports it at this moment
+                new = await _missing(store, file)
         return ImportReport(
             thread_id=file.thread_id,
             new=tuple(ThreadId(each.id) for each in new),
@@ -64,6 +69,15 @@ async def import_thread(store: Store, path: Path) -> ImportReport:
             bytes=file.size,
             has_bundle=file.has_bundle,
         )
+
+
+async def _missing(store: Store, file: ThreadFile) -> list[ThreadRefs]:
+    """The threads of a file that the store has not got.
+
+    Raises:
+        ThreadExists: it has one of them, otherwise.
+    """
+    return [each for each in file.threads if not await _is_there(store, each)]
 
 
 async def _is_there(store: Store, thread: ThreadRefs) -> bool:
@@ -102,7 +116,4 @@ async def _commit_refs(store: Store, threads: list[ThreadRefs], entries: list[En
         for what, hash in thread.targets.items()
     ]
     names = {move.name for move in moves}
-    try:
-        await store.commit([], moves, [each for each in entries if each.ref in names])
-    except RefConflict as error:  # somebody else imports it at this moment
-        raise ThreadExists(error.name.split("/")[1]) from error
+    await store.commit([], moves, [each for each in entries if each.ref in names])
