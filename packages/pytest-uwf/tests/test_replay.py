@@ -1,7 +1,10 @@
 """Files are replayed, recorded and refused; a test may be plain or async."""
 
+import os
+import signal
 from pathlib import Path
 
+import anyio
 import pytest
 
 from pytest_uwf import (
@@ -129,6 +132,23 @@ def test_a_run_that_fails_is_not_recorded(recorder: UwfReplay, tmp_path: Path) -
     with pytest.raises(RecordingFailed, match="the run is failed: no table"):
         recorder("x.uwf", in_turn(fail), input="p")
     assert (tmp_path / "x.uwf").read_bytes() == b"earlier"
+
+
+def test_ctrl_c_cancels_what_is_being_recorded(recorder: UwfReplay, tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    async def wait(ctx: ThreadContext) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("cancelled")
+        return 1
+
+    with pytest.raises(KeyboardInterrupt):
+        recorder("x.uwf", in_turn(wait), input="p")
+    assert ended == ["cancelled"]
+    assert not (tmp_path / "x.uwf").exists()
 
 
 def test_a_key_is_not_recorded(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
 from pathlib import Path
-from threading import Thread
 from typing import Any, TypeVar
 
-import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from workflow_cas import MemoryStore, Store
 from workflow_execute import (
@@ -235,19 +233,9 @@ def _home_in_use(home: Path | None) -> Generator[None]:
 
 
 def _run_beside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run it to its end on a loop of its own: a test may be in one already."""
-    outcome: list[T] = []
-    raised: list[BaseException] = []
+    """Run it to its end on a loop of its own, in this context: a test may be in a loop already.
 
-    def run() -> None:
-        try:
-            outcome.append(anyio.run(work))
-        except BaseException as error:  # noqa: BLE001 - raised on below, in the test
-            raised.append(error)
-
-    thread = Thread(target=copy_context().run, args=(run,), name="uwf_replay")
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
-    return outcome[0]
+    Ctrl-C cancels it.
+    """
+    with start_blocking_portal() as portal:
+        return portal.call(work)
