@@ -201,7 +201,13 @@ class Pairs:
     rows=st.lists(st.tuples(st.one_of(ANYTHING, TRANSITIONS), TRANSITIONS), max_size=4),
     begins=st.booleans(),
     fields=st.fixed_dictionaries(
-        {}, optional=dict.fromkeys(["description", "complete", "result", "input"], ANYTHING)
+        {},
+        optional={
+            **dict.fromkeys(["description", "complete", "result", "input", "at_limit"], ANYTHING),
+            "on_failure": st.one_of(
+                ANYTHING, st.builds(Pairs, st.lists(st.tuples(ANYTHING, ANYTHING), max_size=3))
+            ),
+        },
     ),
 )
 def test_a_definition_is_built_or_says_what_is_wrong_each_thing_once(

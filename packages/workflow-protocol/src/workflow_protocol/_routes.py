@@ -8,7 +8,16 @@ from typing import NamedTuple, cast
 from workflow_protocol._errors import Fault
 from workflow_protocol._items import Items
 from workflow_protocol._role import RoleDefinition
-from workflow_protocol._transition import END, START, Role, Target, Transition, name_of_target
+from workflow_protocol._short import cut, short
+from workflow_protocol._transition import (
+    END,
+    START,
+    Role,
+    Target,
+    Transition,
+    name_of_target,
+    target_fault,
+)
 
 
 class Route(NamedTuple):
@@ -25,20 +34,23 @@ def read_routes(
     """The routes as they are written, without what can't be one."""
     routes: list[Route] = []
     faults: list[Fault] = []
+    if not callable(getattr(on_failure, "items", None)):
+        words = f"it is of type {_kind(on_failure)}; use a dict of roles by role"
+        return [], [Fault("on_failure", words)]
     for source, target in on_failure.items():
-        if not _is_target(source):
-            faults.append(Fault("on_failure", f"a key is of type {_kind(source)}; use a role"))
+        if words := target_fault(source):
+            faults.append(Fault("on_failure", f"a key {words}; use a role"))
             continue
-        place = f"on_failure[{name_of_target(source)!r}]"
-        if _is_target(target):
+        place = f"on_failure[{short(name_of_target(source))}]"
+        if words := target_fault(target):
+            faults.append(Fault(place, f"this {words}; use a role"))
+        else:
             routes.append(Route(place, source, target))
-        else:
-            faults.append(Fault(place, f"this is of type {_kind(target)}; use a role"))
     if at_limit is not None:
-        if _is_target(at_limit):
-            routes.append(Route("at_limit", None, at_limit))
+        if words := target_fault(at_limit):
+            faults.append(Fault("at_limit", f"it {words}; use a role"))
         else:
-            faults.append(Fault("at_limit", f"it is of type {_kind(at_limit)}; use a role"))
+            routes.append(Route("at_limit", None, at_limit))
     return routes, faults
 
 
@@ -82,13 +94,13 @@ def route_faults(
             sound[name_of_target(route.source)] = route
         name = name_of_target(route.target)
         if not _leads_to_end(name, rows):
-            words = f"no path of the table leads from {name!r} to END; add a transition"
+            words = f"no path of the table leads from {short(name)} to END; add a transition"
             yield Fault(route.place, words)
     yield from _circle_faults(sound)
 
 
 def _reference_faults(route: Route, known: Mapping[str, Role]) -> Iterator[Fault]:
-    there = ", ".join(known) or "none"
+    there = cut(", ".join(known)) or "none"
     source = None if route.source is None else name_of_target(route.source)
     target = name_of_target(route.target)
     if target == END:
@@ -100,9 +112,9 @@ def _reference_faults(route: Route, known: Mapping[str, Role]) -> Iterator[Fault
             continue
         name = name_of_target(each)
         if name not in known:
-            yield Fault(route.place, f"{name!r} is not among the roles of the table ({there})")
+            yield Fault(route.place, f"{short(name)} is not among the roles of the table ({there})")
         elif isinstance(each, RoleDefinition) and each is not known[name]:
-            words = f"another role is called {name!r} too; give the one of the table"
+            words = f"another role is called {short(name)} too; give the one of the table"
             yield Fault(route.place, words)
     if source is not None and source == target:
         words = "a failure leads back to the role itself, which may go on for ever; name another"
@@ -140,10 +152,6 @@ def _leads_to_end(name: str, rows: Mapping[str, Sequence[Transition]]) -> bool:
                 seen.add(target)
                 waiting.append(target)
     return False
-
-
-def _is_target(value: object) -> bool:
-    return isinstance(value, str | RoleDefinition)
 
 
 def _kind(value: object) -> str:

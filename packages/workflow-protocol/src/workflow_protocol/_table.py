@@ -20,6 +20,7 @@ from workflow_protocol._transition import (
     Target,
     Transition,
     name_of_target,
+    target_fault,
 )
 from workflow_protocol.schemas._schema import schema_of
 from workflow_protocol.schemas._stored import check_storable
@@ -84,14 +85,14 @@ def _read_lines(table: Table) -> tuple[list[Line], list[Fault]]:
         kind = type(cast("object", table)).__name__
         return [], [Fault("table", f"it is of type {kind}; use a dict of rows by role")]
     for key, row in table.items():
-        if words := _target_fault(key):
+        if words := target_fault(key):
             faults.append(Fault("table", f"a key {words}; use a role or START"))
             continue
         place = f"table[{short(name_of_target(key))}]"
         cells: list[Cell] = []
         for at, each in _places(place, row):
             transition = each if isinstance(each, Transition) else Transition(cast("Target", each))
-            if words := _target_fault(transition.to):
+            if words := target_fault(transition.to):
                 use = "use a role, END, when(check, role), or a list of these"
                 faults.append(Fault(at, f"this {words}; {use}"))
             else:
@@ -107,14 +108,6 @@ def _places(place: str, row: object) -> Iterator[tuple[str, object]]:
             yield f"{place}[{index}]", each
     else:
         yield place, row
-
-
-def _target_fault(value: object) -> str:
-    """What keeps a value from naming a role, `START` or `END`; empty if nothing."""
-    if not isinstance(value, str | RoleDefinition):
-        return f"is of type {type(value).__name__}"
-    name = cast("object", name_of_target(cast("Target", value)))
-    return "" if isinstance(name, str) else f"is a role whose name is of type {type(name).__name__}"
 
 
 def _mentions(lines: Sequence[Line]) -> Iterator[tuple[str, Target]]:

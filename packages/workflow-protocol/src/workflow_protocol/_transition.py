@@ -112,3 +112,11 @@ def otherwise(to: Target, *, tell: Tell) -> Transition:
 def name_of_target(target: Target) -> str:
     """The name of a role, or of `START` or `END`."""
     return target if isinstance(target, str) else target.name
+
+
+def target_fault(value: object) -> str:
+    """What keeps a value from naming a role, `START` or `END`; empty if nothing."""
+    if not isinstance(value, str | RoleDefinition):
+        return f"is of type {type(value).__name__}"
+    name = cast("object", name_of_target(cast("Target", value)))
+    return "" if isinstance(name, str) else f"is a role whose name is of type {type(name).__name__}"
