@@ -6,11 +6,13 @@ The pages lie in the site as they do in the repository, so that one relative lin
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,9 +52,44 @@ def _pages() -> list[Path]:
 
 
 def _reference_page(package: Path) -> str:
-    (module,) = (path.parent.name for path in package.glob("src/*/__init__.py"))
+    (file,) = package.glob("src/*/__init__.py")
+    module = file.parent.name
     readme = f"[What {package.name} is for](../packages/{package.name}/README.md)"
-    return f"# {module}\n\n{readme}\n\n::: {module}\n"
+    names = f"::: {module}\n" if module != "uwf" else _grouped_names(file)
+    return f"# {module}\n\n{readme}\n\n{names}"
+
+
+def _grouped_names(file: Path) -> str:
+    """The names of `uwf`, each from its own package, under the headings of docs/reference.toml."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    (names,) = (
+        ast.literal_eval(each.value)
+        for each in tree.body
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "__all__"
+    )
+    parts = [ast.get_docstring(tree) or ""]
+    for title, members in reference_groups(names):
+        parts.append(f"## {title}")
+        parts += [f"::: uwf.{name}\n    options:\n      {_AS_ENTRY}" for name in members]
+    return "\n\n".join(parts) + "\n"
+
+
+_AS_ENTRY = "\n      ".join(
+    ["heading_level: 3", "show_root_heading: true", "show_root_toc_entry: true"]
+    + ["show_root_full_path: false", "members_order: source"]
+)
+
+
+def reference_groups(names: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The groups of the author's names, in order, and at the end what is in none of them."""
+    written = tomllib.loads((ROOT / "docs" / "reference.toml").read_text(encoding="utf-8"))
+    groups = [
+        (group["title"], [name for name in group["names"] if name in names])
+        for group in written["group"]
+    ]
+    grouped = {name for _, members in groups for name in members}
+    others = [name for name in names if name not in grouped]
+    return [*groups, ("Others", others)] if others else groups
 
 
 def _config(packages: list[Path]) -> str:
