@@ -75,8 +75,13 @@ def _grouped_names(file: Path) -> str:
 
 
 _AS_ENTRY = "\n      ".join(
-    ["heading_level: 3", "show_root_heading: true", "show_root_toc_entry: true"]
-    + ["show_root_full_path: false", "members_order: source"]
+    (
+        "heading_level: 3",
+        "show_root_heading: true",
+        "show_root_toc_entry: true",
+        "show_root_full_path: false",
+        "members_order: source",
+    )
 )
 
 

@@ -57,11 +57,14 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     provider: LlmProvider | None = None
+    """The model, where it isn't given by `llm`."""
     llm: str | LlmFn | LlmSource | None = None
     """A scene of `workflow.yaml` or `"provider/model"`, looked up when a role runs; or the model
     itself."""
     tools: Sequence[ToolDefinition] = ()
+    """The tools, with `tool_handler`, where there is no `toolset`."""
     tool_handler: ToolHandler | None = None
+    """Runs the calls of `tools`."""
     toolset: ToolPart | Sequence[ToolPart] | None = None
     """Functions, toolsets and sources of them, one or several, instead of `tools` and
     `tool_handler`. What is opened when a role needs it (`mcp_toolset("git")`) stays open for the
@@ -69,6 +72,8 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_rounds: int = 30
     """Model calls in one turn of a role."""
     dialect: DialectName = "auto"
+    """How tools are offered: `native`, `json`, `xml`, or `auto` for what the model's profile
+    says."""
     max_result_chars: int = 16_000
     """A longer result is cut in the middle. Where a tool may have one, `read_result` reads on."""
     settings: ModelSettings | None = None

@@ -14,9 +14,11 @@ class PastCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of this turn and what came of it."""
 
     name: str
+    """Of the tool."""
     arguments: JsonObject
     """What it ran with: a person may have changed what the model wrote."""
     ok: bool
+    """It ran and gave a result."""
     text: str
     """The whole result, or why it failed."""
 
@@ -25,6 +27,7 @@ class CallHistory(msgspec.Struct, frozen=True):
     """The calls of this turn so far, oldest first. Those that were refused or failed are in it."""
 
     calls: tuple[PastCall, ...] = ()
+    """Oldest first."""
 
     def succeeded(self, name: str) -> tuple[PastCall, ...]:
         """The calls of this tool that really ran and did not fail."""

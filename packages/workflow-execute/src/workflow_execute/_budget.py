@@ -18,7 +18,9 @@ class Price:
     """What a model costs, in any one currency, per million tokens."""
 
     input: float
+    """Per million input tokens."""
     output: float
+    """Per million output tokens."""
     cached: float | None = None
     """Input tokens that the provider's prompt cache held; as `input` if not given."""
 

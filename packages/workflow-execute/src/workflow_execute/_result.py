@@ -20,12 +20,15 @@ class ThreadResult(Generic[Out]):
     """How a run of a thread ended."""
 
     thread_id: ThreadId
+    """By which it is resumed, shown and answered."""
     state: ThreadState
+    """How the run ended, or what it waits for."""
     return_code: int
     """0 completed (or the workflow's own code), 1 failed, 3 suspended, 130 cancelled."""
     summary: str
     """The completion's summary, or the reason for any other state."""
     steps: tuple[RoleStep, ...]
+    """What its roles made, oldest first."""
     error: Exception | None = None
     """What a role raised, for `failed`."""
     origin: str = ""

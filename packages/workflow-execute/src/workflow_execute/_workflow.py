@@ -69,6 +69,7 @@ class Workflow(Generic[In, Out]):
     """A definition with the adapters that carry out its roles. Made by `create_workflow`."""
 
     definition: WorkflowDefinition[In, Out]
+    """Its roles, and who comes after whom."""
     adapters: Mapping[str, AdapterFn]
     """By role name."""
 

@@ -48,6 +48,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Something only a person can decide."""
 
     text: str
+    """What is asked."""
     details: str = ""
     """What exactly is decided on, such as a command with its arguments."""
 
@@ -56,6 +57,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What the person decided."""
 
     approved: bool
+    """Yes or no."""
     text: str = ""
     """Why, in the person's words."""
     arguments: str = ""

@@ -19,6 +19,7 @@ class RoleDefinition(msgspec.Struct, Generic[T], frozen=True, kw_only=True, eq=F
     """
 
     name: str
+    """Unique in the workflow."""
     description: str = ""
     """What the role does, for people."""
     system_prompt: str = ""

@@ -34,6 +34,7 @@ class StartStep(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Path
     """The folder that the roles work in; tools are confined to it."""
     timestamp_ms: int
+    """When the thread began, in milliseconds since 1970 (UTC)."""
     parent_state: Hash | None = None
     """The state of the parent thread from which this child thread was started."""
 
@@ -61,6 +62,7 @@ class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     """One turn of a role that has ended: with a value, or with the `failure` that led on."""
 
     role: str
+    """The role's name."""
     meta: object
     """The value that the role resolved to, `None` after a failure. `ThreadContext.meta` gives it
     with its type."""
@@ -70,6 +72,7 @@ class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     content_hash: Hash | None
     """Where `content` is stored; `None` outside an engine."""
     timestamp_ms: int
+    """When it was committed, in milliseconds since 1970 (UTC)."""
     json: bytes = b""
     """The value as it is stored: `Schema.restore` gives it back."""
     child_threads: tuple[ThreadId, ...] = ()
@@ -99,7 +102,9 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     return_code: int
+    """0 done, 1 failed; others are the workflow's own."""
     summary: str
+    """The end in words, for people."""
 
     def __post_init__(self) -> None:
         code, summary = cast("object", self.return_code), cast("object", self.summary)
@@ -114,14 +119,19 @@ class ThreadContext:
     """Everything that an adapter's `RoleFn` may know. It is shared: treat it as read-only."""
 
     thread_id: ThreadId
+    """The thread."""
     start: StartStep
+    """What the thread began with."""
     steps: tuple[RoleStep, ...] = ()
+    """What was made so far, oldest first."""
     depth: int = 0
     """0 for a thread that a person started, n + 1 for its children."""
     bundle_hash: Hash | None = None
+    """The SHA-256 of the workflow's bundle, if it runs from one."""
     told: str = ""
     """What the transition that led to the role at work tells it."""
     journal: Journal = field(default_factory=DirectJournal, compare=False, repr=False)
+    """Through which a role does what costs money or touches the world."""
     host: object = field(default=None, compare=False, repr=False)
     """What runs the thread, for functions of the engine's package such as `run_child`."""
 

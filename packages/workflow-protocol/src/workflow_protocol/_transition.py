@@ -26,8 +26,11 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """A named question about the thread. `check` is pure and synchronous: replay asks it again."""
 
     name: str
+    """Short, for errors and pictures."""
     description: str = ""
+    """What it means, for people."""
     check: Callable[[ThreadContext], bool]
+    """Says whether the transition is taken: pure and synchronous."""
 
     def __repr__(self) -> str:
         return f"Condition({self.name!r})"
@@ -49,6 +52,7 @@ class Transition(msgspec.Struct, frozen=True):
     """Go `to` a role or `END`, where the condition holds. `when` and `otherwise` make it."""
 
     to: Role | str
+    """The next role, or `END`."""
     condition: Condition | None = None
     """`None` for a transition that is taken always."""
     tell: Tell = ""

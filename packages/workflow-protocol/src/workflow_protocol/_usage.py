@@ -9,10 +9,13 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens and costs of some model calls, and how many calls did not say."""
 
     input_tokens: int = 0
+    """What was sent, those from a cache included."""
     output_tokens: int = 0
+    """What came back, reasoning included."""
     cached_tokens: int = 0
     """The part of `input_tokens` that the provider's prompt cache already held."""
     calls: int = 0
+    """Model calls."""
     unknown_calls: int = 0
     """Calls whose usage the provider left out: they are in `calls`, but in no token count."""
     cost_micros: int | None = None

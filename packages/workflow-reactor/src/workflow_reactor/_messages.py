@@ -51,6 +51,7 @@ class ToolCall:
     """What the call and its result are sent back with: the provider's own id, where it is unique in
     the conversation and the endpoint takes it; else one of ours, the same on each replay."""
     name: str
+    """Of the tool."""
     arguments: str
     """A JSON object as text: always valid, `{}` where `fault` says why it isn't the model's."""
     fault: str = ""
@@ -60,6 +61,7 @@ class ToolCall:
     strict: bool = False
     """The schema went out in its strict form: null for an optional key means that it is absent."""
     provider_id: str = ""
+    """As the provider gave it; empty if it gave none."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
     """What else the provider put on the call, such as a signature: it goes back unchanged."""
     function_extra: Mapping[str, Any] = field(

@@ -17,6 +17,7 @@ class Profile:
     dialect: DialectName = "native"
     """How tools are offered when the adapter says `auto`."""
     response_format: ResponseFormat = "json_schema"
+    """What a reply can be held to: a JSON Schema, any JSON object, or nothing."""
     strict_schemas: bool = False
     """Schemas are sent in their strict form, where they have one, with `strict: true`."""
     refs: bool = True
@@ -32,6 +33,7 @@ class Profile:
     max_tokens: int | None = None
     """The most tokens that one reply may have; `None` leaves it to the provider."""
     max_tokens_field: str = "max_tokens"
+    """The name of the request's field for `max_tokens`."""
     echo_reasoning: bool = True
     """Send `reasoning_content` and its like back with the turn it came with."""
     echo_call_ids: bool = True

@@ -80,9 +80,11 @@ class LlmProvider:
     base_url: str
     """Up to and without `/chat/completions`, such as `https://host/v1`; it may have a query."""
     model: str
+    """The name that goes into each request."""
     name: str = ""
     """What observers call it; the host of the base URL if not given."""
     api_key: Secret = field(default_factory=lambda: Secret(""))
+    """Sent as a bearer token; looked up when something is sent. Empty: nothing is sent."""
     timeout_s: float = 600.0
     """Seconds for one whole exchange."""
     max_attempts: int = 5

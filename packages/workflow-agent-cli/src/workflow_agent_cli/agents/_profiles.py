@@ -27,15 +27,19 @@ class AgentProfile:
     """
 
     name: str
+    """What it is called, in messages and records."""
     command: str
     """A program on `PATH`, or the path of one."""
     install: str = ""
     """The command that installs it, for people."""
     arguments: Sequence[str] = ()
+    """What follows the command in each run."""
     model: Sequence[str] = ()
+    """The words that choose a model; none if it has no such option."""
     session: Sequence[str] = ()
     """Goes on with an earlier session; empty if the agent can't."""
     last: Sequence[str] = ()
+    """What stands at the end of the command line."""
     env: Sequence[str] = ()
     """Variables of this process that it gets beside `BASE_ENVIRONMENT`; never another agent's."""
     read_line: LineReader | None = None

@@ -30,12 +30,14 @@ class Deny(msgspec.Struct, frozen=True):
     """Don't run the call. The model sees the reason as its result."""
 
     reason: str
+    """What the model reads as the call's result."""
 
 
 class Ask(msgspec.Struct, frozen=True):
     """Let a person decide. They see the question, and the call with its arguments."""
 
     question: str
+    """What the person reads, above the call itself."""
 
 
 Decision: TypeAlias = Allow | Deny | Ask
@@ -45,10 +47,13 @@ class ProposedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a model wants to make: of a tool, or of `resolve` with the role's result."""
 
     name: str
+    """Of the tool; `resolve` for the role's value."""
     arguments: JsonObject
+    """As the tool will get them: read and checked."""
     tool: ToolDefinition
     """Its effect class, among other things."""
     history: CallHistory
+    """The calls of this turn that were made before it."""
 
 
 class Guard(Protocol):

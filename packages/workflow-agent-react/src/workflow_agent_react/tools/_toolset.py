@@ -31,7 +31,9 @@ class Toolset(msgspec.Struct, frozen=True):
     """Definitions and the handler that runs a call of any of them."""
 
     tools: tuple[ToolDefinition, ...]
+    """What the model is told of each."""
     handler: ToolHandler
+    """Runs a call of any of them."""
     instructions: str = ""
     """What a model should know about the tools together; an adapter puts it behind the prompt."""
     prefix: str = ""

@@ -59,6 +59,7 @@ class ChildTask:
     """A thread to start from inside a turn."""
 
     workflow: AnyWorkflow
+    """What the child runs."""
     input: object
     """The task: text, or a value of the workflow's `input` type."""
     name: str
@@ -72,9 +73,13 @@ class ChildResult:
     """How a child thread completed."""
 
     thread_id: ThreadId
+    """Of the child."""
     name: str
+    """The child's workflow, as its task called it."""
     return_code: int
+    """0 if it is done, else that of its completion."""
     summary: str
+    """Its completion in words."""
     value: object
     """The value of its last step, of that role's schema; `None` where it had no steps."""
     json: bytes = field(repr=False)

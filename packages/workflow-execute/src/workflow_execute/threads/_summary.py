@@ -32,15 +32,19 @@ class ThreadSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """A thread in short."""
 
     thread_id: ThreadId
+    """The thread."""
     workflow: str
+    """The name that it was started under."""
     started_ms: int
     """Unix milliseconds; of a fork, when it was forked."""
     updated_ms: int
     """When its state or its steps changed last."""
     state: ShownState
+    """As it is recorded; `Engine.list_threads` knows better of running ones."""
     prompt: str = ""
     """The first 200 characters."""
     steps: int = 0
+    """How many."""
     role: str = ""
     """The role at work when it stopped."""
     cause: Cause = ""
@@ -48,6 +52,7 @@ class ThreadSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     limit: str = ""
     """The limit that it has reached."""
     return_code: int | None = None
+    """Of its end; `None` while it goes on."""
     summary: str = ""
     """What it completed with, or the reason for any other state: the first 300 characters."""
     error: str = ""
@@ -57,6 +62,7 @@ class ThreadSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     origin: ThreadId | None = None
     """The thread that it was forked from."""
     tags: tuple[str, ...] = ()
+    """As they were given at its start."""
     models: tuple[str, ...] = ()
     """The models that its roles asked, as far as it is recorded."""
     usage: Usage = Usage()
@@ -64,14 +70,17 @@ class ThreadSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     step_tokens: int = 0
     """What its steps count against limits: input and output together, the supervisor's too."""
     step_micros: int = 0
+    """Of its own ended turns, in millionths."""
     turn_tokens: int = 0
     """What its unfinished turn had taken when the thread was started, or stopped, last."""
     turn_micros: int = 0
+    """Of the turn that has not ended."""
     children: int = 0
     """How many threads there are below it. Known to a reader only."""
     children_tokens: int = 0
     """What these took together."""
     children_micros: int = 0
+    """Of its child threads."""
 
     @property
     def tokens(self) -> int:

@@ -36,6 +36,7 @@ class ToolDefinition:
     name: str
     """Letters, digits, `_` and `-`, at most 64: what both OpenAI and Anthropic take."""
     description: str
+    """What it does and when to use it, for the model."""
     parameters: JsonObject
     """JSON Schema of the arguments, of any draft; the root is an object."""
     effect: Effect = Effect.UNSAFE
