@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from workflow_protocol import Effect, Hash, Usage
+from workflow_protocol import Artifact, Effect, Hash, Usage
 
 FORMAT = 1
 """Of the payloads below; a reader refuses a higher one."""
@@ -97,6 +97,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     made."""
     models: tuple[str, ...] = ()
     """The models that the role asked."""
+    artifacts: tuple[Artifact, ...] = ()
+    """What the turn published."""
     run_options: tuple[str, ...] = ()
     """What was set for the run that made the step, as the status of that run has it."""
     error: str = ""
@@ -114,6 +116,7 @@ class TurnRecord(
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
         "fingerprint": "s", "value": "v", "first": "f", "charged_tokens": "u",
         "charged_micros": "m", "by": "b", "took_ms": "w", "role": "r",
+        "artifacts": "a", "nested": "i",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
@@ -146,6 +149,10 @@ class TurnRecord(
     """Who gave an answer: the user and the process."""
     took_ms: int = 0
     """How long the effect was at work, the commits around it not counted."""
+    artifacts: tuple[Artifact, ...] = ()
+    """What the effect published."""
+    nested: bool = False
+    """It was performed inside another effect, so it isn't asked for where that has a result."""
     role: str = ""
     """The role at work. Of each run, the first record that the role makes has it."""
 

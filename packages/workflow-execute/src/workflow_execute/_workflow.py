@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Unpack, cast
 
+import msgspec
 from typing_extensions import TypeVar
 
 from workflow_cas import content
@@ -37,6 +38,7 @@ from workflow_protocol import (
     SchemaMismatch,
     ThreadContext,
     Usage,
+    Work,
     WorkflowDefinition,
     completion_of,
     is_made_anew,
@@ -44,6 +46,7 @@ from workflow_protocol import (
     recorded_result,
     schema_of,
     stored_form,
+    working,
 )
 
 T = TypeVar("T")
@@ -113,9 +116,19 @@ class Workflow(Generic[In, Out]):
         role = transition.to
         if isinstance(role, str):
             return completion_of(self.definition, ctx)
+        work = Work()
+        work.in_engine = True
+        ctx = replace(ctx, told=transition.told(ctx), work=work)
+        try:
+            with working(work):
+                step = await self._take_turn(role, ctx)
+        finally:
+            work.is_open = False
+        return msgspec.structs.replace(step, artifacts=work.published())
+
+    async def _take_turn(self, role: RoleDefinition[T], ctx: ThreadContext) -> RoleStep:
         turn = _TurnJournal(ctx.journal)
         await turn.note(RoleStarted(role=role.name, step=len(ctx.steps)))
-        ctx = replace(ctx, told=transition.told(ctx))
         try:
             with model_in_place(self, role.name):
                 given = await _run_role(role, self.adapters[role.name], replace(ctx, journal=turn))

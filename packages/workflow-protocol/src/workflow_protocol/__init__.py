@@ -10,6 +10,7 @@ from workflow_protocol._describe import (
     describe,
 )
 from workflow_protocol._errors import (
+    ArtifactError,
     DefinitionError,
     Fault,
     OutcomeUnknown,
@@ -77,6 +78,12 @@ from workflow_protocol._transition import (
 from workflow_protocol._usage import (
     Usage,
 )
+from workflow_protocol._work import (
+    Artifact,
+    Work,
+    current_work,
+    working,
+)
 from workflow_protocol._workflow import (
     AnyDefinition,
     WorkflowDefinition,
@@ -99,6 +106,8 @@ __all__ = [
     "AgentFn",
     "Answer",
     "AnyDefinition",
+    "Artifact",
+    "ArtifactError",
     "CheckedAdapter",
     "Completion",
     "Condition",
@@ -148,11 +157,13 @@ __all__ = [
     "ToolStarted",
     "Transition",
     "Usage",
+    "Work",
     "WorkflowDefinition",
     "WorkflowDescription",
     "WorkflowError",
     "check_run_options",
     "completion_of",
+    "current_work",
     "describe",
     "error_message",
     "error_type",
@@ -167,4 +178,5 @@ __all__ = [
     "schema_of",
     "stored_form",
     "when",
+    "working",
 ]

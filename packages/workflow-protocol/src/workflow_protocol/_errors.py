@@ -6,6 +6,7 @@ WorkflowError
 ├── SchemaMismatch       a value does not fit its schema: paths and what was expected
 ├── RoutingError         fix the table: no transition of a role applied
 ├── RoleFailed           the role could not do it: `on_failure` may say where the thread goes
+├── ArtifactError        an artifact isn't there, is of another type, or can't be published
 ├── Suspended            not a failure: the thread waits for an answer or a limit
 └── OutcomeUnknown       an unsafe effect may or may not have happened before a crash
 
@@ -85,6 +86,14 @@ class RoleFailed(WorkflowError):
     workflow leads on from; no other exception is. Raise it, or a class of your own derived from it,
     where code that carries out a role finds that the work can't be done.
     """
+
+
+class ArtifactError(WorkflowError):
+    """An artifact isn't there, is of another type, or can't be published. `name` is which."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"artifact {name!r}: {reason}")
 
 
 class Suspended(WorkflowError):

@@ -10,11 +10,13 @@ from typing import Any, NewType, TypeVar, cast
 import msgspec
 from typing_extensions import TypeForm
 
+from workflow_protocol._errors import ArtifactError
 from workflow_protocol._journal import DirectJournal, Journal
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._scope import ScopedJournal
 from workflow_protocol._short import short, short_path
 from workflow_protocol._usage import Usage
+from workflow_protocol._work import Artifact, Work, current_work, make_artifact, work_in
 from workflow_protocol.schemas._schema import schema_of
 
 T = TypeVar("T")
@@ -81,6 +83,8 @@ class RoleStep(msgspec.Struct, frozen=True, kw_only=True):
     """What the turn's own model calls took; those of child threads are in their steps."""
     failure: Failure | None = None
     """Why there is no value."""
+    artifacts: tuple[Artifact, ...] = ()
+    """What the turn published, in order; of two with one name the last counts."""
 
     def __repr__(self) -> str:
         if self.failure is not None:
@@ -134,6 +138,8 @@ class ThreadContext:
     """Through which a role does what costs money or touches the world."""
     host: object = field(default=None, compare=False, repr=False)
     """What runs the thread, for functions of the engine's package such as `run_child`."""
+    work: Work = field(default_factory=Work, compare=False, repr=False)
+    """What the turn has published by now."""
 
     def __repr__(self) -> str:
         spoken = short_path(tuple(step.role for step in self.steps))
@@ -155,6 +161,41 @@ class ThreadContext:
     def scoped(self, name: str) -> ThreadContext:
         """Return the context for a part of the turn, whose journal keys begin with `<name>/`."""
         return replace(self, journal=ScopedJournal(self.journal, name))
+
+    def publish(self, name: str, value: T, *, type: TypeForm[T] | None = None) -> None:
+        """Keep an exact value under a name, for later roles and calls: see `artifact`.
+
+        It is kept in one commit with the result of the call that publishes it, also where that
+        call fails afterwards, and on the step. Published twice, the last one counts.
+
+        Args:
+            name: letters, digits and `_ . -`, at most 64.
+            value: anything that can be a role's value, at most 16 KiB as JSON.
+            type: its schema, where that is more than its class, such as `list[Order]`.
+
+        Raises:
+            ArtifactError: the name or the value can't be kept, or nothing of this turn is at work.
+        """
+        work_in(self.work.turn, name).publish(make_artifact(name, value, type))
+
+    @property
+    def artifacts(self) -> dict[str, Artifact]:
+        """What the steps and this turn have published, by name; the latest of each."""
+        own = self.work.turn.published(seen_by=current_work())
+        published = [*(each for step in self.steps for each in step.artifacts), *own]
+        return {each.name: each for each in published}
+
+    def artifact(self, name: str, type: TypeForm[T]) -> T:
+        """Return the value that was last published under a name, exactly.
+
+        Raises:
+            ArtifactError: there is none, or it is of another type.
+        """
+        published = self.artifacts
+        if name not in published:
+            known = ", ".join(sorted(published)) or "none"
+            raise ArtifactError(name, f"nothing has published it; there are: {known}")
+        return published[name].read(type)
 
     def last(self, role: str | RoleDefinition[T]) -> RoleStep | None:
         """Return the latest step in which a role gave a value, or `None` before that."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from workflow_protocol import RoleStep, ThreadContext
+from collections.abc import Iterable
+
+from workflow_protocol import Artifact, RoleStep, ThreadContext
 
 _WORKSPACE = "You work in the folder `.`, and all paths are relative to it."
 """Without the folder's own path: small models make wrong ones of it, and replays would differ."""
@@ -10,13 +12,17 @@ _WORKSPACE = "You work in the folder `.`, and all paths are relative to it."
 DEFAULT_QUOTA_CHARS = 32_000
 """Room for earlier steps: about 8,000 tokens. The task and the latest step come on top."""
 
+MAX_ARTIFACT_CHARS = 400
+"""Of one published value; roles' code and tools have the whole."""
+
 
 def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_CHARS) -> str:
     """Render the thread for a model: task, workspace, progress, earlier steps, the latest in full.
 
     A turn that failed is marked, and what it failed with stands there as JSON.
 
-    Last comes what the transition to the role tells it, if it does.
+    What steps published stands after the latest one, by name. Last comes what the transition to
+    the role tells it, if it does.
 
     Earlier steps are taken newest first until their contents reach the quota; a line says how
     many older ones were left out. The text depends on nothing but `ctx`, so that a repeated turn
@@ -35,6 +41,8 @@ def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_C
         sections.append(f"## Progress\n\n{_progress(ctx.steps)}")
         sections += _earlier(earlier, quota_chars)
         sections.append(f"## Latest step: {_who(latest)}\n\n{latest.content}")
+    if artifacts := ctx.artifacts:
+        sections.append(f"## Exact values\n\n{_artifacts(artifacts.values())}")
     if ctx.told:
         sections.append(f"## What to do now\n\n{ctx.told}")
     return "\n\n".join(sections)
@@ -42,6 +50,17 @@ def build_thread_input(ctx: ThreadContext, *, quota_chars: int = DEFAULT_QUOTA_C
 
 def _who(step: RoleStep) -> str:
     return step.role if step.failure is None else f"{step.role} (failed)"
+
+
+def _artifacts(artifacts: Iterable[Artifact]) -> str:
+    """One a line as JSON, so that nothing in a value looks like something else."""
+    lines: list[str] = []
+    for each in artifacts:
+        text = each.json.replace("\n", " ")
+        if len(text) > MAX_ARTIFACT_CHARS:
+            text = f"{text[:MAX_ARTIFACT_CHARS]}… ({len(text)} characters; a tool reads all)"
+        lines.append(f"- {each.name}: {text}")
+    return "\n".join(lines)
 
 
 def _progress(steps: tuple[RoleStep, ...]) -> str:

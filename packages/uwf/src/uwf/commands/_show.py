@@ -112,6 +112,10 @@ def _as_data(shown: _Shown) -> Record:
             "usage": step.record.usage,
             "hash": step.hash,
             "child_threads": step.record.child_threads,
+            "artifacts": [
+                {"name": each.name, "value": msgspec.Raw(each.json.encode())}
+                for each in step.record.artifacts
+            ],
         }
         for step in thread.steps
     ]

@@ -57,6 +57,7 @@ def step_text(number: int, step: StoredStep, width: int | None) -> list[Styled |
         lines = [Line(2, each, "bad") for each in failure_words(step.failure).splitlines()]
     if step.content.encode() != step.value:
         lines += [Line(2, each) for each in step.content.split("\n")]
+    lines += [Line(2, f"{each.name} = {each.json}", "name") for each in record.artifacts]
     lines += [Line(2, f"child thread {each}", "name") for each in record.child_threads]
     head = [Styled(f"{number + 1}. {record.role}", "strong"), Styled(took, "dim"), "\n"]
     return [*head, *lay_out(lines, width)]

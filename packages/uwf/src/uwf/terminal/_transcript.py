@@ -86,6 +86,9 @@ class TranscriptLines:
         if turn.value is not msgspec.UNSET:
             first, *more = value_lines(bytes(turn.value), self._cut)
             lines += [Line(2, f"= {first}", "strong"), *(Line(4, each, "strong") for each in more)]
+        for each in turn.artifacts:
+            first, *more = value_lines(each.json.encode(), self._cut)
+            lines += [Line(2, f"{each.name} = {first}", "name"), *(Line(4, row) for row in more)]
         return lines
 
     def _attempt(self, attempt: Attempt, *, alone: bool) -> list[Line]:

@@ -13,7 +13,15 @@ from workflow_execute._errors import RoleValueError, ThreadNotResumable
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.children._child import ChildResult, ChildTask, run_child
 from workflow_execute.threads._read import StoredThread, read_thread
-from workflow_protocol import Resolved, RoleFn, SchemaMismatch, ThreadContext, ThreadId, schema_of
+from workflow_protocol import (
+    Resolved,
+    RoleFn,
+    SchemaMismatch,
+    ThreadContext,
+    ThreadId,
+    current_work,
+    schema_of,
+)
 
 T = TypeVar("T")
 
@@ -49,6 +57,7 @@ class WorkflowAdapter:
         async def role(ctx: ThreadContext) -> T:
             task = ChildTask(workflow=self.workflow, input=self.input(prompt, ctx), name=self.name)
             done = await run_child(ctx, task)
+            current_work().take(list(done.artifacts.values()))
             if self.convert is not None:
                 return cast("T", self.convert(done))  # the engine validates what it gives
             try:
@@ -75,7 +84,8 @@ def workflow_adapter(
     """Give an adapter that runs a workflow as a child thread and takes its last value.
 
     The child works in the same workspace and draws from the same limits. If it fails, is suspended
-    or cancelled, so is the parent thread; resuming that resumes the same child.
+    or cancelled, so is the parent thread; resuming that resumes the same child. What the child
+    published is published with the role's step.
 
     Args:
         name: what the workflow is called where people see it.

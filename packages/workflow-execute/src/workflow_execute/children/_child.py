@@ -7,7 +7,7 @@ completed. So whatever dies in between, the same child is resumed, and there is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -27,6 +27,7 @@ from workflow_execute._records import Cause
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
 from workflow_protocol import (
+    Artifact,
     Effect,
     Resolved,
     RoleFailed,
@@ -52,6 +53,13 @@ class ChildRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     role: str = ""
     """Who gave the value; nobody, where the child had no steps."""
     value: msgspec.Raw = msgspec.Raw(b"null")
+    artifacts: tuple[Artifact, ...] = ()
+    """What its steps published; of a name the last."""
+
+
+def latest(published: Iterable[Artifact]) -> tuple[Artifact, ...]:
+    """Of each name the last."""
+    return tuple({each.name: each for each in published}.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +92,9 @@ class ChildResult:
     """The value of its last step, of that role's schema; `None` where it had no steps."""
     json: bytes = field(repr=False)
     """The same as JSON."""
+    artifacts: Mapping[str, Artifact] = field(default_factory=dict[str, Artifact], repr=False)
+    """What its steps published, by name. `workflow_adapter` publishes it with the role's step;
+    where a turn starts children by itself, it publishes what it wants to."""
 
     def read(self, schema: TypeForm[T]) -> T:
         """Give the value as one of a schema.
@@ -163,6 +174,7 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
         summary=record.summary,
         value=value,
         json=json,
+        artifacts={each.name: each for each in record.artifacts},
     )
 
 

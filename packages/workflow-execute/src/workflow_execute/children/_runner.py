@@ -18,7 +18,7 @@ from workflow_execute._errors import (
 from workflow_execute._ids import now_ms
 from workflow_execute._input import input_text
 from workflow_execute._result import ThreadResult
-from workflow_execute.children._child import ChildRecord, ChildTask
+from workflow_execute.children._child import ChildRecord, ChildTask, latest
 from workflow_execute.owners._cancellation import cancelled_by_anyio
 from workflow_execute.owners._locks import owning
 from workflow_execute.run._run import Run
@@ -128,7 +128,10 @@ def _record_of_result(task: ChildTask, result: ThreadResult[Any]) -> ChildRecord
 
 def _completed(result: ThreadResult[Any]) -> ChildRecord:
     done = ChildRecord(
-        thread_id=result.thread_id, return_code=result.return_code, summary=result.summary
+        thread_id=result.thread_id,
+        return_code=result.return_code,
+        summary=result.summary,
+        artifacts=latest(each for step in result.steps for each in step.artifacts),
     )
     last = next((step for step in reversed(result.steps) if step.failure is None), None)
     if last is None:
@@ -142,6 +145,7 @@ def _record_of_thread(stored: StoredThread) -> ChildRecord:
         thread_id=stored.thread_id,
         return_code=stored.status.return_code or 0,
         summary=stored.status.summary,
+        artifacts=latest(each for step in stored.steps for each in step.record.artifacts),
     )
     last = next((step for step in reversed(stored.steps) if step.failure is None), None)
     if last is None:

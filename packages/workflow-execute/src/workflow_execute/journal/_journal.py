@@ -36,6 +36,8 @@ from workflow_protocol import (
     Suspended,
     ToolFinished,
     check_run_options,
+    current_work,
+    working,
 )
 
 T = TypeVar("T")
@@ -102,21 +104,29 @@ class StoreJournal:
             raise JournalMismatch(
                 key, "this turn has used this key already; give each effect a key of its own"
             )
+        outer = current_work()
         if (known := self._known.results.get(key)) is not None:
-            return self._reuse(known, options)
+            value = self._reuse(known, options)
+            outer.take(known.record.artifacts)
+            return value
         effect = options.get("effect", Effect.READ)
         if effect is Effect.UNSAFE and (intent := self._known.intents.get(key)) is not None:
             check_input(intent, options, self._last_size)
             raise OutcomeUnknown(key)
         record = describe_input(key, effect, options, self._last_size)
+        if outer.outer is not None:
+            record = msgspec.structs.replace(record, nested=True)
         self._last_size = record.size or self._last_size
         metered = options.get("metered")
         if self.interrupted:
             await self._pass_interruption(record, metered)
         reserved = NO_CHARGE if metered is None else self.meter.reserve(key, metered)
+        work = outer.begin()
         try:
-            value, took_s = await self._perform(record, perform)
+            with working(work):
+                value, took_s = await self._perform(record, perform)
         except BaseException as error:
+            outer.drop(work)
             if metered is not None:
                 await self._give_up_call(key, metered, reserved, error)
             raise
@@ -125,6 +135,9 @@ class StoreJournal:
             charge = self._charges[key] = self.meter.settle(reserved, metered, value)
         data = encode(value)
         record, objects = with_result(record, data, charge, took_s)
+        work.is_open = False
+        if artifacts := work.published():
+            record = msgspec.structs.replace(record, artifacts=artifacts)
         is_free_read = effect is Effect.READ and metered is None and options.get("request") is None
         quick = is_free_read and took_s < QUICK_READ_S
         if quick and len(data) <= MOST_DEFERRED_BYTES and self.writer.queued < MOST_DEFERRED:

@@ -134,6 +134,7 @@ class ThreadWriter:
             charged_micros=meter.charged.micros,
             skipped_calls=tuple(turn.journal.skipped_calls),
             models=meter.models,
+            artifacts=step.artifacts,
             run_options=self._run_options,
             error="" if failure is None else failure.type,
             limit="" if failure is None else failure.limit,

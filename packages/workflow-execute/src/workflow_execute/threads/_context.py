@@ -61,4 +61,5 @@ def typed_step(step: StoredStep, workflow: AnyWorkflow) -> RoleStep:
         child_threads=tuple(map(ThreadId, step.record.child_threads)),
         usage=step.record.usage,
         failure=failure,
+        artifacts=step.record.artifacts,
     )

@@ -211,6 +211,8 @@ def _compare_step(workflow: AnyWorkflow, place: str, step: StoredStep, outcome: 
             _compare(f"{place}, content", step.content.encode(), outcome.content.encode())
     usage = (msgspec.json.encode(each) for each in (step.record.usage, outcome.usage))
     _compare(f"{place}, usage", *usage)
+    artifacts = (msgspec.json.encode(each) for each in (step.record.artifacts, outcome.artifacts))
+    _compare(f"{place}, artifacts", *artifacts)
 
 
 def _how(failure: Failure | None) -> str:

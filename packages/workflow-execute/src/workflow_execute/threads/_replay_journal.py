@@ -28,6 +28,7 @@ from workflow_protocol import (
     Question,
     RunOptions,
     Suspended,
+    current_work,
 )
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class ReplayJournal:
             for key in self._known.results
             if not key.startswith(SUPERVISOR_KEYS)
             and not is_of_child(key)
+            and not self._known.results[key].record.nested
             and f"/{SHOWN_KEYS}" not in f"/{key}"
             and f"/{_REFUSALS}" not in f"/{key}"
             and not _is_part(key, self._known.results)
@@ -115,6 +117,7 @@ class ReplayJournal:
                 self._compare_bytes(key, digest, request)
             self._last_size = known.record.size
         self.unused.discard(key)
+        current_work().take(known.record.artifacts)
         self.used += 1
         if not self.unused and self.on_all_used is not None:
             self.on_all_used()

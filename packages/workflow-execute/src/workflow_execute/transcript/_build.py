@@ -82,6 +82,7 @@ def _committed_turn(
         failure=failure,
         child_threads=record.child_threads,
         skipped_calls=record.skipped_calls,
+        artifacts=record.artifacts,
         hash=step.hash,
         attempts=_attempts(attempts, skipped, written_call, is_committed=is_value),
     )

@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from workflow_execute._records import ThreadState
-from workflow_protocol import Effect, Failure, Hash, Usage
+from workflow_protocol import Artifact, Effect, Failure, Hash, Usage
 
 CallState = Literal[
     "done", "failed", "denied", "unknown", "waiting", "accepted", "refused", "skipped",
@@ -212,6 +212,8 @@ class Turn(_Part, frozen=True, kw_only=True, tag="turn"):
     child_threads: tuple[str, ...] = ()
     skipped_calls: tuple[str, ...] = ()
     """The key and tool of each call that came after the result."""
+    artifacts: tuple[Artifact, ...] = ()
+    """What it published, in order."""
     hash: Hash | None = None
     attempts: tuple[Attempt, ...] = ()
 
