@@ -10,9 +10,12 @@ from workflow_agent_llm import create_llm_adapter
 from workflow_agent_react import CallHistory, ReactAdapterConfig, Toolset, tool, workspace_tools
 from workflow_execute import (
     ChildResult,
+    Engine,
+    ThreadResult,
     Workflow,
     create_workflow,
     function_adapter,
+    run_workflow,
     workflow_adapter,
 )
 from workflow_protocol import (
@@ -216,3 +219,15 @@ composed = [
     ReactAdapterConfig(llm=ScriptedLlm([]), toolset=some_tools),
     ReactAdapterConfig(llm=ScriptedLlm([]), toolset=Toolset.combine(find, workspace_tools())),
 ]
+
+
+async def typed_ends(engine: Engine, ctx: ThreadContext) -> None:
+    run = create_workflow(typed, AdapterBinding(adapter))
+    result = await engine.start(run, Plan(phases=[]))
+    assert_type(result, ThreadResult[Plan | Review])
+    assert_type(result.value, Plan | Review)
+    assert_type(result.of(reviewer), Review | None)
+    assert_type(ctx.input(Plan), Plan)
+    assert_type((await engine.resume(run, result.thread_id)).value, Plan | Review)
+    assert_type((await run_workflow(workflow, "text")).value, object)
+    await engine.fork(result.thread_id, prompt="{}", workflow=run)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from workflow_execute import function_adapter
+from workflow_execute import Engine, Workflow, function_adapter
 from workflow_protocol import (
     START,
     AdapterBinding,
@@ -94,3 +94,12 @@ async def effects(ctx: ThreadContext) -> int:
     await ctx.journal.run("f", count, type=Review(approved=True))  # error
     await ctx.scoped("s").journal.run("g", count, int)  # error
     return await ctx.journal.run("h", count, type=str)  # error
+
+
+async def typed_ends(engine: Engine, run: Workflow[Plan, Review], ctx: ThreadContext) -> Plan:
+    await engine.start(run, "text")  # error
+    await engine.start(run, Review(approved=True))  # error
+    result = await engine.start(run, Plan(1))
+    result.of("planner")  # error
+    ctx.input(Plan(1))  # error
+    return result.value  # error
