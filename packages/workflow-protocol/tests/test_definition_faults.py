@@ -203,7 +203,7 @@ class Pairs:
     fields=st.fixed_dictionaries(
         {},
         optional={
-            **dict.fromkeys(["description", "complete", "result", "input", "at_limit"], ANYTHING),
+            **dict.fromkeys(["description", "complete", "result", "input"], ANYTHING),
             "on_failure": st.one_of(
                 ANYTHING, st.builds(Pairs, st.lists(st.tuples(ANYTHING, ANYTHING), max_size=3))
             ),

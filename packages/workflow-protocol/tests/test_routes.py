@@ -1,4 +1,4 @@
-"""Where failures and limits lead: what a definition refuses, and what routing reads of a record."""
+"""Where failures lead: what a definition refuses, and what routing reads of a record."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ import pytest
 
 from workflow_protocol import (
     END,
-    LIMIT,
     START,
     DefinitionError,
     Edge,
@@ -47,7 +46,6 @@ def context(*steps: RoleStep) -> ThreadContext:
 
 
 DOWN = Failure(type="ProviderUnavailable", message="503")
-STEPS = Failure(type="LimitReached", message="the limit of 3 steps is reached", limit="max_steps")
 
 
 def faults(**routes: Any) -> list[str]:
@@ -56,11 +54,10 @@ def faults(**routes: Any) -> list[str]:
     return [str(fault) for fault in error.value.faults]
 
 
-def test_a_failure_leads_to_its_role_and_a_limit_to_another() -> None:
-    definition = WorkflowDefinition(table=TABLE, on_failure={WRITER: HELPER}, at_limit="critic")
+def test_a_failure_leads_to_its_role() -> None:
+    definition = WorkflowDefinition(table=TABLE, on_failure={WRITER: HELPER})
 
     assert next_role(definition, context(step(WRITER, DOWN))) is HELPER
-    assert next_role(definition, context(step(WRITER, STEPS))) is CRITIC
     assert next_role(definition, context(step(WRITER, DOWN), step(HELPER))) is None
 
 
@@ -74,22 +71,18 @@ def test_no_condition_is_asked_after_a_failure() -> None:
     assert next_transition(definition, context(step(WRITER, DOWN))).to is CRITIC
 
 
-@pytest.mark.parametrize(("failure", "missing"), [(DOWN, "on_failure"), (STEPS, "at_limit")])
-def test_a_recorded_failure_that_the_workflow_knows_no_way_from_is_an_error(
-    failure: Failure, missing: str
-) -> None:
+def test_a_recorded_failure_that_the_workflow_knows_no_way_from_is_an_error() -> None:
     definition = WorkflowDefinition(table={START: WRITER, WRITER: END})
 
-    with pytest.raises(RoutingError, match=f"failed .*has no .*{missing}; add it"):
-        next_role(definition, context(step(WRITER, failure)))
+    with pytest.raises(RoutingError, match=r"failed .*has no .*on_failure; add it"):
+        next_role(definition, context(step(WRITER, DOWN)))
 
 
-def test_a_role_that_only_a_failure_or_a_limit_leads_to_is_reachable() -> None:
+def test_a_role_that_only_a_failure_leads_to_is_reachable() -> None:
     assert faults() == [
         "role 'helper': no path leads from START to this role; add a transition",
     ]
     WorkflowDefinition(table=TABLE, on_failure={"critic": HELPER})
-    WorkflowDefinition(table=TABLE, at_limit=HELPER)
 
 
 def test_a_failure_of_an_unreachable_role_reaches_nobody() -> None:
@@ -113,10 +106,6 @@ def test_a_failure_of_an_unreachable_role_reaches_nobody() -> None:
         ({"on_failure": {role("writer"): HELPER}}, "on_failure['writer']", "another role"),
         ({"on_failure": {WRITER: 7}}, "on_failure['writer']", "of type int"),
         ({"on_failure": {7: HELPER}}, "on_failure", "of type int"),
-        ({"at_limit": 7}, "at_limit", "of type int"),
-        ({"at_limit": END}, "at_limit", "can't lead to END"),
-        ({"at_limit": "nobody"}, "at_limit", "not among the roles"),
-        ({"at_limit": role("helper")}, "at_limit", "another role"),
     ],
 )
 def test_a_route_that_can_not_work_is_a_fault_with_its_place(
@@ -138,10 +127,8 @@ def test_a_route_to_a_role_that_never_comes_to_an_end_is_a_fault() -> None:
     ping, pong = role("ping"), role("pong")
     table: Any = {START: WRITER, WRITER: END, ping: pong, pong: ping}
 
-    ways: list[Any] = [{"on_failure": {WRITER: ping}}, {"at_limit": ping}]
-    for routes in ways:
-        with pytest.raises(DefinitionError, match="no path of the table leads from 'ping' to END"):
-            WorkflowDefinition(table=table, **routes)
+    with pytest.raises(DefinitionError, match="no path of the table leads from 'ping' to END"):
+        WorkflowDefinition(table=table, on_failure={WRITER: ping})
 
 
 def test_the_result_stays_that_of_one_role_with_failures() -> None:
@@ -157,8 +144,6 @@ def test_a_failed_turn_counts_as_a_visit_and_has_no_value() -> None:
     assert (ctx.visits(WRITER), ctx.meta(WRITER), ctx.failure(WRITER)) == (2, "draft", DOWN)
     assert (ctx.last("writer"), ctx.failure("critic")) == (ctx.steps[0], None)
     assert ctx.failure("helper") is None
-    assert ctx.limit == ""
-    assert context(step(WRITER, STEPS), step(HELPER)).limit == "max_steps"
     later = context(step(WRITER, DOWN), step(WRITER, meta="new"))
     assert (later.failure(WRITER), later.meta(WRITER)) == (None, "new")
 
@@ -171,9 +156,8 @@ def test_what_failed_is_one_json_object_whatever_it_says() -> None:
 
 
 def test_the_description_has_these_ways_as_edges_of_their_own_kind() -> None:
-    definition = WorkflowDefinition(table=TABLE, on_failure={WRITER: HELPER}, at_limit=HELPER)
+    definition = WorkflowDefinition(table=TABLE, on_failure={WRITER: HELPER})
 
-    assert describe(definition).edges[-2:] == [
+    assert describe(definition).edges[-1:] == [
         Edge(source="writer", target="helper", kind="failure"),
-        Edge(source=LIMIT, target="helper", kind="limit"),
     ]

@@ -103,8 +103,6 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What was set for the run that made the step, as the status of that run has it."""
     error: str = ""
     """The type of what ended the turn without a value; the content says more, as JSON."""
-    limit: str = ""
-    """The limit that ended it, where one did."""
 
 
 class TurnRecord(

@@ -155,11 +155,11 @@ class Workflow(Generic[In, Out]):
         )
 
 
-def failure_of(error: Exception, *, limit: str = "") -> Failure:
+def failure_of(error: Exception) -> Failure:
     """What is recorded of the exception that a turn failed with."""
     words = message_of(error)
     cut = words if len(words) <= MAX_FAILURE_CHARS else f"{words[: MAX_FAILURE_CHARS - 2]} …"
-    return Failure(type=type(error).__name__, message=cut, limit=limit)
+    return Failure(type=type(error).__name__, message=cut)
 
 
 def failed_step(role: str, failure: Failure, usage: Usage) -> RoleStep:

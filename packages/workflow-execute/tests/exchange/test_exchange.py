@@ -279,7 +279,7 @@ def test_any_other_bytes_are_refused_and_nothing_is_written(
         begun = await Engine(store).start(in_turn(adapter_turn), "p")
         good = bytearray(await exported(store, begun.thread_id))
         for _ in range(data.draw(st.integers(1, 4))):
-            at = data.draw(st.integers(0, len(good) - 1))
+            at = data.draw(st.integers(0, 2**16)) % len(good)  # the length differs with the time
             good[at] ^= data.draw(st.integers(1, 255))
         if data.draw(st.booleans()):  # somebody who knows the form
             good[-32:] = hashlib.sha256(good[:-32]).digest()

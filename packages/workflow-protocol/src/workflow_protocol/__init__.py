@@ -2,7 +2,6 @@
 
 from workflow_protocol._adapter import AdapterBinding, AdapterFn, AgentFn, CheckedAdapter, RoleFn
 from workflow_protocol._describe import (
-    LIMIT,
     Edge,
     EdgeKind,
     RoleDescription,
@@ -98,7 +97,6 @@ from workflow_protocol.schemas._stored import is_made_anew, is_same_value, store
 __all__ = [
     "CALL_FAULTS",
     "END",
-    "LIMIT",
     "SHOWN_KEYS",
     "START",
     "AdapterBinding",

@@ -21,10 +21,8 @@ class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
     """JSON Schema of the role's value."""
 
 
-EdgeKind = Literal["table", "failure", "limit"]
-"""`table`: a transition. `failure`: where `on_failure` leads. `limit`: where `at_limit` leads, from
-any role; its source is `LIMIT`."""
-LIMIT = "__limit__"
+EdgeKind = Literal["table", "failure"]
+"""`table`: a transition. `failure`: where `on_failure` leads."""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,7 +41,7 @@ class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     description: str
     roles: dict[str, RoleDescription]
     edges: list[Edge]
-    """The transitions in the order of the table, then where failures lead, and a limit."""
+    """The transitions in the order of the table, then where failures lead."""
     complete: str = "completed"
     """The name of the function that says how a thread ended."""
     input: JsonObject | None = None
@@ -83,10 +81,7 @@ def describe(definition: AnyDefinition) -> WorkflowDescription:
 
 def _routes(definition: AnyDefinition) -> list[Edge]:
     """The ways that are no transitions of the table."""
-    edges = [
+    return [
         Edge(source=source, target=target.name, kind="failure")
         for source, target in definition.on_failure.items()
     ]
-    if definition.at_limit is not None:
-        edges.append(Edge(source=LIMIT, target=definition.at_limit.name, kind="limit"))
-    return edges

@@ -203,8 +203,8 @@ class RoleFinished(_Event, frozen=True):
 class RoleStopped(_Event, frozen=True):
     """The turn of `role` ended without a value. A resume of the thread goes on with it.
 
-    Where `on_failure` or `at_limit` of the workflow leads on from there, the turn is a step that
-    failed, and the next role begins.
+    Where `on_failure` of the workflow leads on from there, the turn is a step that failed, and the
+    next role begins.
     """
 
     error: str

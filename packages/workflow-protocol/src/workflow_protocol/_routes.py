@@ -1,9 +1,9 @@
-"""Where a thread goes that its table doesn't say: after a failure, and at a limit."""
+"""Where a thread goes that its table doesn't say: after a failure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from workflow_protocol._errors import Fault
 from workflow_protocol._items import Items
@@ -11,7 +11,6 @@ from workflow_protocol._role import RoleDefinition
 from workflow_protocol._short import cut, short
 from workflow_protocol._transition import (
     END,
-    START,
     Role,
     Target,
     Transition,
@@ -21,16 +20,14 @@ from workflow_protocol._transition import (
 
 
 class Route(NamedTuple):
-    """One of them as it is written, and where it stands. `source` is `None` for a limit."""
+    """One of them as it is written, and where it stands."""
 
     place: str
-    source: Target | None
+    source: Target
     target: Target
 
 
-def read_routes(
-    on_failure: Items[Target, Target], at_limit: Target | None
-) -> tuple[list[Route], list[Fault]]:
+def read_routes(on_failure: Items[Target, Target]) -> tuple[list[Route], list[Fault]]:
     """The routes as they are written, without what can't be one."""
     routes: list[Route] = []
     faults: list[Fault] = []
@@ -46,37 +43,19 @@ def read_routes(
             faults.append(Fault(place, f"this {words}; use a role"))
         else:
             routes.append(Route(place, source, target))
-    if at_limit is not None:
-        if words := target_fault(at_limit):
-            faults.append(Fault("at_limit", f"it {words}; use a role"))
-        else:
-            routes.append(Route("at_limit", None, at_limit))
     return routes, faults
 
 
 def led_to(routes: Iterable[Route]) -> Iterator[tuple[str, str]]:
-    """The names that a route leads from and to. A limit can be reached from the start on."""
+    """The names that a route leads from and to."""
     for route in routes:
-        yield (
-            START if route.source is None else name_of_target(route.source),
-            name_of_target(route.target),
-        )
+        yield name_of_target(route.source), name_of_target(route.target)
 
 
-def resolve_routes(
-    routes: Iterable[Route], roles: Sequence[Role]
-) -> tuple[Mapping[str, Role], Role | None]:
-    """The roles that routes lead to: after a failure by the name of who failed, and at a limit."""
+def resolve_routes(routes: Iterable[Route], roles: Sequence[Role]) -> Mapping[str, Role]:
+    """The roles that routes lead to, by the name of who failed."""
     known = {role.name: role for role in roles}
-    found = {
-        None if route.source is None else name_of_target(route.source): known[
-            name_of_target(route.target)
-        ]
-        for route in routes
-        if name_of_target(route.target) in known
-    }
-    at_limit = found.pop(None, None)
-    return cast("Mapping[str, Role]", found), at_limit
+    return {name_of_target(route.source): known[name_of_target(route.target)] for route in routes}
 
 
 def route_faults(
@@ -90,8 +69,7 @@ def route_faults(
         yield from faults
         if faults:
             continue
-        if route.source is not None:
-            sound[name_of_target(route.source)] = route
+        sound[name_of_target(route.source)] = route
         name = name_of_target(route.target)
         if not _leads_to_end(name, rows):
             words = f"no path of the table leads from {short(name)} to END; add a transition"
@@ -101,14 +79,12 @@ def route_faults(
 
 def _reference_faults(route: Route, known: Mapping[str, Role]) -> Iterator[Fault]:
     there = cut(", ".join(known)) or "none"
-    source = None if route.source is None else name_of_target(route.source)
-    target = name_of_target(route.target)
+    source, target = name_of_target(route.source), name_of_target(route.target)
     if target == END:
-        what = "a limit" if source is None else "a failure"
-        words = f"{what} can't lead to END; name a role, whose row may lead there"
+        words = "a failure can't lead to END; name a role, whose row may lead there"
         yield Fault(route.place, words)
     for each in (route.source, route.target):
-        if each is None or (each == END and each is route.target):
+        if each == END and each is route.target:
             continue
         name = name_of_target(each)
         if name not in known:
@@ -116,7 +92,7 @@ def _reference_faults(route: Route, known: Mapping[str, Role]) -> Iterator[Fault
         elif isinstance(each, RoleDefinition) and each is not known[name]:
             words = f"another role is called {short(name)} too; give the one of the table"
             yield Fault(route.place, words)
-    if source is not None and source == target:
+    if source == target:
         words = "a failure leads back to the role itself, which may go on for ever; name another"
         yield Fault(route.place, words)
 

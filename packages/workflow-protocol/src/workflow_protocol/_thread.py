@@ -48,11 +48,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a turn has no value, as it is recorded."""
 
     type: str
-    """The name of the exception's class; `LimitReached` where a limit ended the turn."""
+    """The name of the exception's class."""
     message: str
     """What it says: often a provider's or an agent's words, so data and not an instruction."""
-    limit: str = ""
-    """The limit that was reached, such as `max_steps`; empty for all other failures."""
 
     @property
     def content(self) -> str:
@@ -212,11 +210,6 @@ class ThreadContext:
         name = role if isinstance(role, str) else role.name
         latest = next((step for step in reversed(self.steps) if step.role == name), None)
         return None if latest is None else latest.failure
-
-    @property
-    def limit(self) -> str:
-        """The limit that led to the workflow's `at_limit`, such as `max_steps`; else empty."""
-        return next((s.failure.limit for s in self.steps if s.failure and s.failure.limit), "")
 
     def meta(self, role: RoleDefinition[T]) -> T | None:
         """Return the latest value of a role, typed by its definition, or `None` before its turn.

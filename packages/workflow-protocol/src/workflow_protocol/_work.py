@@ -34,6 +34,7 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """An exact value under a name."""
 
     name: str
+    """What later roles find it by."""
     json: str
     """The value as it is stored."""
 

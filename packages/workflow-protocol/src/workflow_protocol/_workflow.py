@@ -31,8 +31,7 @@ def completed(ctx: ThreadContext) -> Completion:
         return Completion(return_code=0, summary="there was nothing to do")
     last = ctx.steps[-1]
     words = last.content if len(last.content) <= 500 else f"{last.content[:500]} …"
-    after = f" (after the limit {ctx.limit})" if ctx.limit else ""
-    return Completion(return_code=0, summary=f"{last.role}{after}: {words}")
+    return Completion(return_code=0, summary=f"{last.role}: {words}")
 
 
 Complete = Callable[[ThreadContext], Completion]
@@ -52,8 +51,6 @@ class WorkflowDefinition(Generic[In, Out]):
         on_failure: where the thread goes when a role could not do its work, by that role: to
             another role of the table. A failure is what derives from `RoleFailed`: a model out of
             rounds, a provider that failed. Without an entry the thread fails, and can be resumed.
-        at_limit: the role that the thread goes to, once, where a limit would suspend it. From
-            there it has an allowance: see `create_workflow`.
         description: what the workflow does, for people.
         complete: says how the thread ended when the table leads to `END`: a pure function, as
             conditions are. A workflow whose end may mean failure returns another code than 0.
@@ -72,7 +69,6 @@ class WorkflowDefinition(Generic[In, Out]):
     result: Role | None
     on_failure: Mapping[str, Role]
     """Where a failure leads, by the name of the role that failed."""
-    at_limit: Role | None
     complete: Complete
 
     @overload
@@ -81,7 +77,6 @@ class WorkflowDefinition(Generic[In, Out]):
         *,
         table: Table,
         on_failure: Items[Target, Target] = NOTHING,
-        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -92,7 +87,6 @@ class WorkflowDefinition(Generic[In, Out]):
         table: Table,
         input: TypeForm[A],
         on_failure: Items[Target, Target] = NOTHING,
-        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -103,7 +97,6 @@ class WorkflowDefinition(Generic[In, Out]):
         table: Table,
         result: RoleDefinition[B],
         on_failure: Items[Target, Target] = NOTHING,
-        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -115,7 +108,6 @@ class WorkflowDefinition(Generic[In, Out]):
         input: TypeForm[A],
         result: RoleDefinition[B],
         on_failure: Items[Target, Target] = NOTHING,
-        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -126,11 +118,10 @@ class WorkflowDefinition(Generic[In, Out]):
         input: Any = str,
         result: Any = None,
         on_failure: Items[Target, Target] = NOTHING,
-        at_limit: Target | None = None,
         description: str = "",
         complete: Complete = completed,
     ) -> None:
-        routes, misfits = read_routes(on_failure, at_limit)
+        routes, misfits = read_routes(on_failure)
         roles, rows, found = read_table(table, led_to(routes))
         faults: list[Fault] = [*found, *misfits, *route_faults(routes, roles, rows)]
         faults += schema_faults("input", input)
@@ -143,15 +134,13 @@ class WorkflowDefinition(Generic[In, Out]):
             faults += result_faults(rows, roles, result)
         if faults:
             raise DefinitionError(faults)
-        failure_routes, limit_route = resolve_routes(routes, roles)
         fields: dict[str, object] = {
             "description": description,
             "roles": roles,
             "table": rows,
             "input": input,
             "result": result,
-            "on_failure": failure_routes,
-            "at_limit": limit_route,
+            "on_failure": resolve_routes(routes, roles),
             "complete": complete,
         }
         for name, value in fields.items():
@@ -195,7 +184,7 @@ def completion_of(definition: AnyDefinition, ctx: ThreadContext) -> Completion:
 def next_transition(definition: AnyDefinition, ctx: ThreadContext) -> Transition:
     """Say where a thread goes next: to a role or `END`. Pure, a function of the thread.
 
-    After a turn that failed it is what `on_failure` says, after a limit what `at_limit` says.
+    After a turn that failed it is what `on_failure` says.
 
     Raises:
         RoutingError: no transition applied.
@@ -211,17 +200,18 @@ def next_transition(definition: AnyDefinition, ctx: ThreadContext) -> Transition
 
 
 def _after_failure(definition: AnyDefinition, role: str, failure: Failure) -> Transition:
-    """Where a recorded failure leads. The record decides, not what the limits are by now.
+    """Where a recorded failure leads.
 
     Raises:
         RoutingError: the workflow has no such route, so it isn't the one that made the record.
     """
-    to = definition.at_limit if failure.limit else definition.on_failure.get(role)
+    to = definition.on_failure.get(role)
     if to is not None:
         return Transition(to)
-    missing = "at_limit" if failure.limit else f"entry for {role!r} in on_failure"
     raise RoutingError(
-        role, f"its turn failed ({failure.type}), and the workflow has no {missing}; add it"
+        role,
+        f"its turn failed ({failure.type}), and the workflow has no entry for {role!r} in "
+        "on_failure; add it",
     )
 
 

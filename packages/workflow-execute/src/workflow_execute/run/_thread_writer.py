@@ -137,7 +137,6 @@ class ThreadWriter:
             artifacts=step.artifacts,
             run_options=self._run_options,
             error="" if failure is None else failure.type,
-            limit="" if failure is None else failure.limit,
         )
         state = node("state", record, refs)
         summary = with_step(self._without_status, record)

@@ -53,7 +53,7 @@ class StoredStep:
         if not self.record.error:
             return None
         message = msgspec.json.decode(self.content, type=_FailureWords).message
-        return Failure(type=self.record.error, message=message, limit=self.record.limit)
+        return Failure(type=self.record.error, message=message)
 
 
 class _FailureWords(msgspec.Struct):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-import anyio
 import msgspec
 
 from workflow_cas import Store
@@ -161,7 +160,7 @@ async def _replay_step(
     now = "the end" if role is None else role.name
     if now != step.record.role:
         raise JournalMismatch(place, f"the next role was {step.record.role!r}, now it is {now!r}")
-    outcome = await _take_turn(workflow, replace(ctx, journal=journal), step, journal)
+    outcome = await workflow.advance(replace(ctx, journal=journal))
     if isinstance(outcome, RoleStep):
         _compare_step(workflow, place, step, outcome)
     if journal.mismatch is not None:  # whatever the role has made of it
@@ -169,26 +168,6 @@ async def _replay_step(
     if journal.unused:
         unused = ", ".join(sorted(journal.unused))
         raise JournalMismatch(place, f"these recorded effects were not used: {unused}")
-
-
-async def _take_turn(
-    workflow: AnyWorkflow, ctx: ThreadContext, step: StoredStep, journal: ReplayJournal
-) -> RoleStep | Completion | None:
-    """Carry a turn out again; `None` where a limit cut it off at no place of its own.
-
-    So it is where the role had not recorded anything, or was waiting as its time was over: it is
-    left as soon as all of its records are used.
-    """
-    if not step.record.limit:
-        return await workflow.advance(ctx)
-    if not journal.unused:
-        return None
-    if step.record.limit != "max_seconds":
-        return await workflow.advance(ctx)
-    with anyio.CancelScope() as scope:
-        journal.on_all_used = scope.cancel
-        await workflow.advance(ctx)
-    return None
 
 
 def _compare_step(workflow: AnyWorkflow, place: str, step: StoredStep, outcome: RoleStep) -> None:

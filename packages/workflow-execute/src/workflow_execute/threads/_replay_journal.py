@@ -61,8 +61,6 @@ class ReplayJournal:
     ) -> None:
         self._step = step
         self._failure = failure
-        self.on_all_used: Callable[[], None] | None = None
-        """Called when the last recorded result has been used."""
         self._known = TurnRecords.of(entries)
         self._on_request = on_request
         self._last_size = 0
@@ -119,8 +117,6 @@ class ReplayJournal:
         self.unused.discard(key)
         current_work().take(known.record.artifacts)
         self.used += 1
-        if not self.unused and self.on_all_used is not None:
-            self.on_all_used()
         return decode(known.bytes, options["type"])
 
     async def ask(self, key: str, question: Question) -> Answer:
