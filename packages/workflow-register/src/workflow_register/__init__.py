@@ -80,7 +80,12 @@ from workflow_register.config._file import (
 from workflow_register.config._secrets import configured_secrets
 from workflow_register.describing._changes import describe_changes, module_changes
 from workflow_register.describing._fields import SchemaField, schema_fields
-from workflow_register.describing._graph import back_edges, reading_order, table_rows
+from workflow_register.describing._graph import (
+    back_edges,
+    is_only_transition,
+    reading_order,
+    table_rows,
+)
 from workflow_register.describing._mermaid import mermaid_graph
 from workflow_register.describing._tree import tree_graph
 from workflow_register.models._configured import (
@@ -155,6 +160,7 @@ __all__ = [
     "find_home",
     "find_version",
     "history",
+    "is_only_transition",
     "keep_providers_open",
     "list_workflows",
     "load_config",

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_protocol import END, START, Edge, RoleDescription, WorkflowDescription
+from workflow_protocol import (
+    END,
+    START,
+    Edge,
+    RoleDefinition,
+    RoleDescription,
+    WorkflowDefinition,
+    WorkflowDescription,
+    describe,
+)
 from workflow_register import (
     back_edges,
     mermaid_graph,
@@ -158,3 +167,29 @@ def test_a_chain_of_thousands_of_roles_is_drawn() -> None:
     description = described(*((a, b, None) for a, b in pairs))
     assert tree_graph(description)[-1] == "→ END"
     assert len(mermaid_graph(description).splitlines()) == 1 + 3_002 + 3_001
+
+
+def test_ways_from_failures_are_edges_of_their_own_kind() -> None:
+    writer, critic, helper = (
+        RoleDefinition(name=name, system_prompt="Do.", schema=str)
+        for name in ("writer", "critic", "helper")
+    )
+    described = describe(
+        WorkflowDefinition(
+            table={START: writer, writer: critic, critic: END, helper: critic},
+            on_failure={writer: helper, critic: writer},
+        )
+    )
+
+    assert tree_graph(described) == [
+        "START",
+        "→ writer",
+        "├→ critic",
+        "│ ├→ END",
+        "│ └↺ writer — when it fails",
+        "└✗ helper — when it fails",
+        "  → critic (above)",
+    ]
+    chart = mermaid_graph(described).splitlines()
+    assert '    n1 --x|"when it fails"| n3' in chart
+    assert '    n2 -.-x|"when it fails"| n1' in chart

@@ -28,6 +28,7 @@ from workflow_register import (
     check_bundle,
     find_home,
     find_version,
+    is_only_transition,
     lookup,
     mermaid_graph,
     read_bundle,
@@ -164,9 +165,10 @@ def _table_lines(workflow: WorkflowDescription) -> Iterator[Line]:
     for source, row in rows.items():
         for number, edge in enumerate(row):
             first = names.get(source, source) if number == 0 else ""
-            arrow = "↺" if (source, edge.target) in back else "→"
+            arrow = "✗" if edge.kind == "failure" else "→"
+            arrow = "↺" if (source, edge.target) in back else arrow
             target = names.get(edge.target, edge.target)
-            words = _when(edge, is_only=len(row) == 1)
+            words = _when(edge, is_only=is_only_transition(edge, row))
             yield [
                 f"  {first:<{width}}  {arrow} ",
                 Styled(f"{target:<{width if words else 0}}", "name"),
@@ -175,6 +177,8 @@ def _table_lines(workflow: WorkflowDescription) -> Iterator[Line]:
 
 
 def _when(edge: Edge, *, is_only: bool) -> Line:
+    if edge.kind == "failure":
+        return [Styled("  when it fails", "bad")]
     if edge.condition is None:
         return [] if is_only else [Styled("  otherwise", "dim")]
     about = " ".join((edge.condition_description or "").split())

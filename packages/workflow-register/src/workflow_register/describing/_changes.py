@@ -95,7 +95,8 @@ def _table_changes(before: WorkflowDescription, after: WorkflowDescription) -> I
 def _edge(edge: Edge) -> str:
     about = f" ({_flat(edge.condition_description)})" if edge.condition_description else ""
     when = f" when {edge.condition}{about}" if edge.condition is not None else ""
-    return f"{shown_name(edge.source)} → {shown_name(edge.target)}{when}"
+    failed = " when it fails" if edge.kind == "failure" else ""
+    return f"{shown_name(edge.source)} → {shown_name(edge.target)}{when}{failed}"
 
 
 def _flat(text: str) -> str:

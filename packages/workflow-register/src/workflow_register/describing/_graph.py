@@ -10,12 +10,15 @@ Rows = Mapping[str, Sequence[Edge]]
 
 
 def shown_name(name: str) -> str:
-    """The name of a role as graphs have it. `START` and `END` are no names that a role can have."""
+    """The name of a role as graphs have it. `START` and `END` are no names of roles."""
     return {START: "START", END: "END"}.get(name, name)
 
 
 def table_rows(description: WorkflowDescription) -> dict[str, list[Edge]]:
-    """The transitions by the role that they leave, both in the order of the table."""
+    """The transitions by the role that they leave, both in the order of the table.
+
+    After a role's transitions stands where its failure leads.
+    """
     rows: dict[str, list[Edge]] = {}
     for edge in description.edges:
         rows.setdefault(edge.source, []).append(edge)
@@ -48,6 +51,11 @@ def back_edges(rows: Rows) -> set[tuple[str, str]]:
             elif edge.target not in done:
                 path[edge.target] = iter(rows.get(edge.target, ()))
     return back
+
+
+def is_only_transition(edge: Edge, row: Sequence[Edge]) -> bool:
+    """Whether the table has no other transition in that row."""
+    return edge.kind == "table" and sum(each.kind == "table" for each in row) == 1
 
 
 def _from_start(rows: Rows) -> Iterator[tuple[str, str]]:

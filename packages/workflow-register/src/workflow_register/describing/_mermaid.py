@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from workflow_protocol import END, START, Edge, WorkflowDescription
 from workflow_register.describing._graph import (
     back_edges,
+    is_only_transition,
     reading_order,
     shown_name,
     table_rows,
@@ -32,7 +34,8 @@ _NOTHING = "\u200b"
 def mermaid_graph(description: WorkflowDescription) -> str:
     """Draw who speaks after whom as a Mermaid flowchart, in the order of the table.
 
-    A dotted arrow closes a loop. The label of an arrow is the condition's name and description.
+    A dotted arrow closes a loop, one with a cross at its end leads on from a failure. The label of
+    an arrow is the condition's name and description.
     Names and descriptions may have any characters: they show as they are.
     """
     rows = table_rows(description)
@@ -45,7 +48,7 @@ def mermaid_graph(description: WorkflowDescription) -> str:
     for source, row in {START: [], **rows}.items():
         ids.setdefault(source, f"n{len(ids)}")
         lines += [
-            f"    {ids[source]} {_arrow(edge, (source, edge.target) in back, len(row) == 1)} "
+            f"    {ids[source]} {_arrow(edge, row, is_back=(source, edge.target) in back)} "
             f"{ids[edge.target]}"
             for edge in row
         ]
@@ -60,10 +63,12 @@ def _node(name: str, description: WorkflowDescription) -> str:
     return f'["{_label(name)}{about}"]'
 
 
-def _arrow(edge: Edge, is_back: bool, is_only: bool) -> str:
+def _arrow(edge: Edge, row: Sequence[Edge], *, is_back: bool) -> str:
+    if edge.kind == "failure":
+        return f'{"-.-x" if is_back else "--x"}|"when it fails"|'
     line = "-.->" if is_back else "-->"
     if edge.condition is None:
-        return line if is_only else f'{line}|"otherwise"|'
+        return line if is_only_transition(edge, row) else f'{line}|"otherwise"|'
     about = edge.condition_description or ""
     text = _label(edge.condition) + (f"<br/>{_label(about)}" if about.strip() else "")
     return f'{line}|"{text}"|'

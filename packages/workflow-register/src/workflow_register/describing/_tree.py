@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from workflow_protocol import START, Edge, WorkflowDescription
-from workflow_register.describing._graph import back_edges, shown_name, table_rows
+from workflow_register.describing._graph import (
+    back_edges,
+    is_only_transition,
+    shown_name,
+    table_rows,
+)
 
 
 def tree_graph(description: WorkflowDescription) -> list[str]:
     """Draw who speaks after whom, from START on, each role where it is met first.
 
     `→` leads on and `↺` back to a role that led here, which makes a loop. A role that stands in
-    another branch already is marked with `(above)`. Under a role stand its transitions in the order
-    of the table; a single one goes straight on.
+    another branch already is marked with `(above)`. `✗` leads on from a role that failed. Under a
+    role stand its transitions in the order of the table; a single one goes straight on.
     """
     return list(_lines(description))
 
 
 def edge_words(edge: Edge, *, is_only: bool) -> str:
     """When a transition is taken; empty for the only one of a role, which always is."""
+    if edge.kind == "failure":
+        return "when it fails"
     if edge.condition is None:
         return "" if is_only else "otherwise"
     about = f" ({edge.condition_description})" if edge.condition_description else ""
@@ -32,25 +39,27 @@ def _lines(description: WorkflowDescription) -> Iterator[str]:
     drawn = {START}
     yield shown_name(START)
     # Transitions that are still to be drawn: what stands before them, and whether it is the last.
-    waiting = _below(rows.get(START, []), "")
+    waiting = _below(rows.get(START, ()), "")
     while waiting:
-        edge, indent, is_last, is_only = waiting.pop()
+        edge, indent, is_last, is_straight = waiting.pop()
         is_new = edge.target not in drawn
         drawn.add(edge.target)
-        arrow = "↺" if (edge.source, edge.target) in back else "→"
-        is_elsewhere = not is_new and arrow == "→" and edge.target in rows
+        arrow = "✗" if edge.kind == "failure" else "→"
+        arrow = "↺" if (edge.source, edge.target) in back else arrow
+        is_elsewhere = not is_new and arrow != "↺" and edge.target in rows
         name = f"{arrow} {shown_name(edge.target)}{' (above)' if is_elsewhere else ''}"
-        words = edge_words(edge, is_only=is_only)
-        if is_only and not words:
+        row = rows.get(edge.source, ())
+        words = edge_words(edge, is_only=is_only_transition(edge, row))
+        if is_straight and not words:
             yield f"{indent}{name}"
             below = indent
         else:
             yield f"{indent}{'└' if is_last else '├'}{name}{f' — {words}' if words else ''}"
             below = indent + ("  " if is_last else "│ ")
         if is_new:
-            waiting += _below(rows.get(edge.target, []), below)
+            waiting += _below(rows.get(edge.target, ()), below)
 
 
-def _below(row: list[Edge], indent: str) -> list[tuple[Edge, str, bool, bool]]:
+def _below(row: Sequence[Edge], indent: str) -> list[tuple[Edge, str, bool, bool]]:
     last = len(row) - 1
     return [(edge, indent, index == last, last == 0) for index, edge in enumerate(row)][::-1]
