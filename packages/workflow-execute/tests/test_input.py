@@ -32,6 +32,7 @@ from workflow_protocol import (
     END,
     START,
     AdapterBinding,
+    DefinitionError,
     RoleDefinition,
     SchemaMismatch,
     ThreadContext,
@@ -272,8 +273,13 @@ async def test_a_child_takes_a_typed_input_too() -> None:
     )
     untold = create_workflow(
         WorkflowDefinition(table={START: READER, READER: END}),
-        AdapterBinding(workflow_adapter("below", workflow())),
+        AdapterBinding(workflow_adapter("below", lambda: workflow())),
     )
+    with pytest.raises(DefinitionError, match="'below' takes an input of type Ticket; give"):
+        create_workflow(
+            WorkflowDefinition(table={START: READER, READER: END}),
+            AdapterBinding(workflow_adapter("below", workflow())),
+        )
 
     done = await run_workflow(parent, 5)
     failed = await run_workflow(untold, "p")

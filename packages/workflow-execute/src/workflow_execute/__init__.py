@@ -32,6 +32,7 @@ from workflow_execute._errors import (
     ThreadNotExportable,
     ThreadNotFound,
     ThreadNotResumable,
+    WorkflowNotFound,
 )
 from workflow_execute._function import FunctionAdapter, function_adapter
 from workflow_execute._input import read_input
@@ -51,12 +52,14 @@ from workflow_execute._result import (
 from workflow_execute._supervisor import Decision, SupervisorFn, create_supervisor
 from workflow_execute._workflow import (
     AnyWorkflow,
+    ChildTask,
     Workflow,
     create_workflow,
 )
 from workflow_execute.children._adapter import (
     WorkflowAdapter,
     child_prompt,
+    registered_names,
     workflow_adapter,
     workflow_of_child,
 )
@@ -64,10 +67,10 @@ from workflow_execute.children._child import (
     ChildHost,
     ChildRecord,
     ChildResult,
-    ChildTask,
     run_child,
     run_children,
 )
+from workflow_execute.children._registry import WorkflowRegistry, find_bundle
 from workflow_execute.engine._engine import (
     Engine,
     run_workflow,
@@ -168,6 +171,8 @@ __all__ = [
     "TurnRecord",
     "Workflow",
     "WorkflowAdapter",
+    "WorkflowNotFound",
+    "WorkflowRegistry",
     "check_summaries",
     "check_tags",
     "child_prompt",
@@ -177,6 +182,7 @@ __all__ = [
     "create_workflow",
     "current_attempt",
     "export_thread",
+    "find_bundle",
     "find_thread",
     "function_adapter",
     "import_thread",
@@ -190,6 +196,7 @@ __all__ = [
     "read_thread",
     "read_tree",
     "read_turn",
+    "registered_names",
     "repair_summaries",
     "run_child",
     "run_children",

@@ -2,6 +2,7 @@
 
 WorkflowError
 ├── InputError             fix the input: it is not of the workflow's input type
+├── WorkflowNotFound       register the workflow: a child is to run it by its name
 ├── RoleValueError         fix the adapter: it returned something that is not of the role's schema
 ├── ThreadNotFound         there is no such thread in this store
 ├── ThreadBusy             another process (or task) runs this thread
@@ -37,6 +38,14 @@ from workflow_protocol import RoleFailed, Suspended, ThreadId, WorkflowError
 
 class InputError(WorkflowError, ValueError):
     """What a thread is to begin with is not of the workflow's input type."""
+
+
+class WorkflowNotFound(WorkflowError):
+    """A workflow that a name stands for can't be had; `name` is the name."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(f"the workflow {name!r} can't be started: {reason}")
 
 
 class RoleValueError(WorkflowError):

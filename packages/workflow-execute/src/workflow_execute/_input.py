@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from workflow_execute._differences import in_any_order
 from workflow_execute._errors import InputError
 from workflow_execute._workflow import AnyWorkflow, Workflow
-from workflow_protocol import SchemaMismatch, schema_of, stored_form
+from workflow_protocol import SchemaMismatch, SchemaTypeError, schema_of, stored_form
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -60,6 +60,22 @@ def compared_input(workflow: AnyWorkflow, text: str) -> bytes:
     if type_ is not str and b'"uniqueItems":true' in encode(schema_of(type_).json_schema()):
         text = in_any_order(decode(text))
     return text.encode()
+
+
+def plain_text(value: object) -> str:
+    """The text of an input for a workflow whose type isn't known here: by the value's own type.
+
+    Raises:
+        InputError: the value has no JSON, or is no UTF-8.
+    """
+    if isinstance(value, str):
+        return checked_text(value)
+    try:
+        return stored_form(schema_of(type(value)), value, None)[0].decode()
+    except (SchemaMismatch, SchemaTypeError) as error:
+        raise InputError(
+            f"the input of type {type(value).__name__} has no JSON: {error}"
+        ) from error
 
 
 def read_input(workflow: Workflow[In, Out], text: str) -> In:

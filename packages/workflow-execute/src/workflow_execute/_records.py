@@ -53,6 +53,9 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     parent_thread: str | None = None
     tags: tuple[str, ...] = ()
     """What it is found by, besides. Forks keep them."""
+    registered: bool = False
+    """A child that runs what its bundle gives, which was registered under the name; other children
+    run what an adapter of the thread above has."""
 
 
 class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -100,6 +100,17 @@ class Workflow(Generic[In, Out]):
         """
         return models_in_use(self, self.definition, models)
 
+    def task(self, input: In, *, key: str = "", name: str = "") -> ChildTask[Out]:
+        """Give the task of running it as a child thread, for `run_child` and `run_children`.
+
+        Args:
+            input: the child's task: text, or a value of the workflow's `input` type.
+            key: tells children of one turn apart, the same each time the turn is carried out.
+            name: what the workflow is called where people see it; as its first role if not given.
+        """
+        name = name or self.definition.roles[0].name
+        return ChildTask(workflow=self, input=input, name=name, key=key)
+
     async def advance(self, ctx: ThreadContext) -> RoleStep | Completion:
         """Carry out the next role's turn, or say how the thread ends.
 
@@ -174,6 +185,21 @@ def failed_step(role: str, failure: Failure, usage: Usage) -> RoleStep:
         usage=usage,
         failure=failure,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildTask(Generic[Out]):
+    """A thread to start from inside a turn. `Workflow.task` makes it."""
+
+    workflow: Workflow[Any, Out] | None = None
+    """What it runs; `None` for the workflow that is registered under `name`, whose values come as
+    plain JSON data."""
+    input: object
+    """The task: text, or a value of the workflow's `input` type."""
+    name: str
+    """What the workflow is called where people see it."""
+    key: str = ""
+    """Tells children of one turn apart, the same each time the turn is carried out."""
 
 
 AnyWorkflow = Workflow[Any, object]

@@ -133,8 +133,7 @@ async def test_a_role_takes_the_last_value_of_its_child_and_both_point_at_each_o
     assert above.steps[1].record.child_threads == (child_id,)
     assert below.head in (await store.get(above.steps[1].hash)).refs
     assert below.prompt == (
-        "You are b.\n\nThe task that this is a part of:\n\nWrite.\n\n"
-        'The latest step, by a:\n\n{"words":"p","count":0}'
+        'Write.\n\nYou are b.\n\nThe latest step, by a:\n\n{"words":"p","count":0}'
     )
     assert (await store.verify()).ok
 
@@ -597,7 +596,7 @@ async def test_without_an_engine_it_says_what_is_missing() -> None:
         await run_child(ctx, ChildTask(workflow=chain(says(1)), input="p", name="c"))
     parent = chain(workflow_adapter("c", chain(says(1))))
     assert (await run_workflow(parent, "p")).value == 1
-    assert child_prompt("", ctx) == "The task that this is a part of:\n\np"
+    assert child_prompt("", ctx) == "p"
 
 
 async def test_observers_tell_a_child_by_its_depth(store: SqliteStore) -> None:

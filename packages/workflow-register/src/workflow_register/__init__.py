@@ -1,6 +1,7 @@
 """workflow.yaml, bundles and the registry of workflow names."""
 
 from workflow_reactor import profile_for
+from workflow_register._by_name import RegisteredWorkflows, registered_workflows
 from workflow_register._errors import (
     BundleCorrupt,
     ConfigError,
@@ -133,6 +134,7 @@ __all__ = [
     "ProfileOverrides",
     "ProviderConfig",
     "RegisterError",
+    "RegisteredWorkflows",
     "Registration",
     "Requirements",
     "ResolvedModel",
@@ -180,6 +182,7 @@ __all__ = [
     "read_stored_bundle",
     "reading_order",
     "register",
+    "registered_workflows",
     "remove_unpacked",
     "resolve_model",
     "rollback",

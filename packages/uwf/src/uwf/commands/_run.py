@@ -32,6 +32,7 @@ from workflow_execute import (
     find_thread,
     read_input,
     read_thread,
+    registered_names,
     workflow_of_child,
 )
 from workflow_protocol import Hash, WorkflowError
@@ -86,6 +87,8 @@ def run(
             bundle, name = await read_registered(store, workflow), workflow
         with noting_models() as noted:
             imported = import_workflow(bundle)
+        for child in registered_names(imported):
+            await lookup(store, child)  # before anything is spent
         given = read_input(imported, await anyio.to_thread.run_sync(input_words, imported, task))
         models = _configured(noted)
         for each in [*overrides.check_models(models), *models]:

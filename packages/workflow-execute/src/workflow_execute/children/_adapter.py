@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from typing_extensions import TypeForm
 
 from workflow_cas import Store
 from workflow_execute._errors import RoleValueError, ThreadNotResumable
-from workflow_execute._workflow import AnyWorkflow
-from workflow_execute.children._child import ChildResult, ChildTask, run_child
+from workflow_execute._workflow import AnyWorkflow, ChildTask
+from workflow_execute.children._child import ChildResult, run_child
 from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_protocol import (
     Resolved,
+    RoleDefinition,
     RoleFn,
     SchemaMismatch,
     ThreadContext,
@@ -27,14 +28,16 @@ T = TypeVar("T")
 
 
 def child_prompt(prompt: str, ctx: ThreadContext) -> str:
-    """What a child is told if nothing else is said: the role, the task, and the latest step."""
-    parts = [prompt, f"The task that this is a part of:\n\n{ctx.start.prompt}"]
-    if ctx.steps:
+    """What a child gets if nothing else is said: the task, the role's prompt, and what it is told.
+
+    That is what the transition to the role tells it, or else the latest step.
+    """
+    told = ctx.told
+    if not told and ctx.steps:
         latest = ctx.steps[-1]
         failed = "" if latest.failure is None else ", which failed"
-        parts.append(f"The latest step, by {latest.role}{failed}:\n\n{latest.content}")
-    parts.append(ctx.told)
-    return "\n\n".join(part for part in parts if part)
+        told = f"The latest step, by {latest.role}{failed}:\n\n{latest.content}"
+    return "\n\n".join(part for part in (ctx.start.prompt, prompt, told) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +45,29 @@ class WorkflowAdapter:
     """An adapter whose roles are child threads. Made by `workflow_adapter`."""
 
     name: str
-    source: AnyWorkflow | Callable[[], AnyWorkflow]
+    source: AnyWorkflow | Callable[[], AnyWorkflow] | None
+    """`None` for the workflow that is registered under the name."""
     input: Callable[[str, ThreadContext], object]
-    convert: Callable[[ChildResult], object] | None
+    convert: Callable[[ChildResult[Any]], object] | None
 
     @property
-    def workflow(self) -> AnyWorkflow:
-        """What the children run."""
+    def workflow(self) -> AnyWorkflow | None:
+        """What the children run; `None` for what is registered under the name."""
         return self.source() if callable(self.source) else self.source
+
+    def fault_of(self, role: RoleDefinition[Any]) -> str:
+        """See `CheckedAdapter`."""
+        del role
+        source = self.source
+        if self.input is not child_prompt or source is None or callable(source):
+            return ""
+        wanted = source.definition.input
+        if wanted is str:
+            return ""
+        return (
+            f"the child workflow {self.name!r} takes an input of type {schema_of(wanted).title}; "
+            "give workflow_adapter an `input`, a function of the role's prompt and the thread"
+        )
 
     def __call__(self, prompt: str, schema: TypeForm[T]) -> RoleFn[T]:
         """See `AdapterFn`."""
@@ -76,10 +94,10 @@ class WorkflowAdapter:
 
 def workflow_adapter(
     name: str,
-    workflow: AnyWorkflow | Callable[[], AnyWorkflow],
+    workflow: AnyWorkflow | Callable[[], AnyWorkflow] | None = None,
     *,
     input: Callable[[str, ThreadContext], object] = child_prompt,
-    convert: Callable[[ChildResult], object] | None = None,
+    convert: Callable[[ChildResult[Any]], object] | None = None,
 ) -> WorkflowAdapter:
     """Give an adapter that runs a workflow as a child thread and takes its last value.
 
@@ -90,6 +108,8 @@ def workflow_adapter(
     Args:
         name: what the workflow is called where people see it.
         workflow: what to run; a function of nothing where it isn't made yet, as in a recursion.
+            Without it, what is registered under the name when the child begins: its bundle is
+            recorded, and a resume and a replay take that one, whatever the name means then.
         input: makes the child's input from the role's prompt and the thread: text, or a value of
             the `input` type of its workflow. It must be the same
             each time the turn is carried out.
@@ -102,19 +122,21 @@ def workflow_adapter(
 async def workflow_of_child(
     store: Store, workflow: AnyWorkflow, thread: StoredThread
 ) -> AnyWorkflow:
-    """Find what a child thread runs, below the workflow of the topmost thread.
+    """Find what a child thread runs, below the workflow of the thread that it has its bundle from.
 
     Args:
         store: holds the thread and those above it.
-        workflow: of the topmost thread.
-        thread: any thread; one that is no child runs the workflow itself.
+        workflow: what the thread's bundle gives. That is the workflow of the topmost thread, or of
+            the nearest thread above, or this one, that runs a registered workflow.
+        thread: any thread; one that is no child, or runs a registered workflow, runs the workflow
+            itself.
 
     Raises:
         ThreadNotResumable: no `workflow_adapter` on the way down goes by the recorded name.
     """
     names: list[str] = []
     each = thread
-    while each.start.parent_thread is not None:
+    while each.start.parent_thread is not None and not each.start.registered:
         names.insert(0, each.start.workflow)
         each = await read_thread(store, ThreadId(each.start.parent_thread))
     for name in names:
@@ -140,3 +162,23 @@ def _child_workflow(workflow: AnyWorkflow, name: str) -> AnyWorkflow | None:
     bound = workflow.adapters.values()
     adapters = [a for a in bound if isinstance(a, WorkflowAdapter) and a.name == name]
     return adapters[0].workflow if adapters else None
+
+
+def registered_names(workflow: AnyWorkflow) -> list[str]:
+    """The names under which a workflow and those in it want other workflows to be registered."""
+    names: dict[str, None] = {}
+    seen: list[AnyWorkflow] = []
+    ahead = [workflow]
+    while ahead:
+        each = ahead.pop()
+        if any(each is other for other in seen):
+            continue
+        seen.append(each)
+        for adapter in each.adapters.values():
+            if isinstance(adapter, WorkflowAdapter):
+                below = adapter.workflow
+                if below is None:
+                    names[adapter.name] = None
+                else:
+                    ahead.append(below)
+    return list(names)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import anyio
 import msgspec
 from typing_extensions import TypeForm
+from typing_extensions import TypeVar as DefaultTypeVar
 
 from workflow_execute._errors import (
     ChildCancelled,
@@ -22,13 +23,14 @@ from workflow_execute._errors import (
     LimitReached,
 )
 from workflow_execute._ids import new_thread_id
-from workflow_execute._input import compared_input, input_text
+from workflow_execute._input import compared_input, input_text, plain_text
 from workflow_execute._records import Cause
-from workflow_execute._workflow import AnyWorkflow
-from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
+from workflow_execute._workflow import ChildTask
+from workflow_execute.threads._read import CHILD_BUNDLE, CHILD_RESULT, CHILD_THREAD
 from workflow_protocol import (
     Artifact,
     Effect,
+    Hash,
     Resolved,
     RoleFailed,
     Suspended,
@@ -39,6 +41,7 @@ from workflow_protocol import (
 )
 
 T = TypeVar("T")
+Out = DefaultTypeVar("Out", covariant=True, default=object)
 
 AT_ONCE = 4
 """How many children of one turn run at the same time, if nothing else is said."""
@@ -63,21 +66,7 @@ def latest(published: Iterable[Artifact]) -> tuple[Artifact, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChildTask:
-    """A thread to start from inside a turn."""
-
-    workflow: AnyWorkflow
-    """What the child runs."""
-    input: object
-    """The task: text, or a value of the workflow's `input` type."""
-    name: str
-    """What the workflow is called where people see it."""
-    key: str = ""
-    """Tells children of one turn apart, the same each time the turn is carried out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildResult:
+class ChildResult(Generic[Out]):
     """How a child thread completed."""
 
     thread_id: ThreadId
@@ -88,13 +77,23 @@ class ChildResult:
     """0 if it is done, else that of its completion."""
     summary: str
     """Its completion in words."""
-    value: object
-    """The value of its last step, of that role's schema; `None` where it had no steps."""
+    last_value: object = field(repr=False)
+    """The value of its last step, whatever the return code; `None` where it had no steps."""
     json: bytes = field(repr=False)
     """The same as JSON."""
     artifacts: Mapping[str, Artifact] = field(default_factory=dict[str, Artifact], repr=False)
     """What its steps published, by name. `workflow_adapter` publishes it with the role's step;
     where a turn starts children by itself, it publishes what it wants to."""
+
+    @property
+    def value(self) -> Out:
+        """The value of the workflow's `result`, else of its last step.
+
+        Raises:
+            ChildFailed: the child ended with a return code other than 0.
+        """
+        self._check_return_code()
+        return cast("Out", self.last_value)
 
     def read(self, schema: TypeForm[T]) -> T:
         """Give the value as one of a schema.
@@ -103,27 +102,36 @@ class ChildResult:
             ChildGaveUp: the child ended with a return code other than 0.
             SchemaMismatch: the value does not fit.
         """
+        self._check_return_code()
+        return schema_of(schema).restore(self.json)
+
+    def _check_return_code(self) -> None:
         if self.return_code:
             raise ChildGaveUp(
                 self.thread_id,
                 f"child thread {self.thread_id} ({self.name}) ended with return code "
                 f"{self.return_code}: {self.summary}; start the turn again (fresh), or read "
-                "the code with `convert`",
+                "`return_code` and `last_value` first (in a `convert`)",
                 return_code=self.return_code,
             )
-        return schema_of(schema).restore(self.json)
 
 
 @runtime_checkable
 class ChildHost(Protocol):
     """What an engine puts into `ThreadContext.host`, so that a turn can start threads."""
 
-    async def run_child(self, task: ChildTask, thread_id: ThreadId) -> ChildRecord:
+    async def find_bundle(self, name: str) -> Hash:
+        """Give the stored bundle of the workflow that is registered under a name now."""
+        ...
+
+    async def run_child(
+        self, task: ChildTask[Any], thread_id: ThreadId, text: str, bundle: Hash | None
+    ) -> ChildRecord:
         """Begin the child of this id, or resume it, and run it until it is completed."""
         ...
 
 
-async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
+async def run_child(ctx: ThreadContext, task: ChildTask[Out]) -> ChildResult[Out]:
     """Run a workflow as a child thread from inside a turn, once, and give what it came to.
 
     Carried out again, it resumes the child that it has, or returns what that came to. Children of
@@ -135,52 +143,73 @@ async def run_child(ctx: ThreadContext, task: ChildTask) -> ChildResult:
         ChildSuspended: the child waits for an answer, a limit or a person.
         LimitReached: there are too many levels of child threads.
         InputError: the child's workflow takes another input.
+        WorkflowNotFound: nothing is registered under the task's name, and it has no workflow.
         JournalMismatch: the child was started with another input.
         WorkflowError: no engine runs this thread.
     """
     journal, key = ctx.journal, task.key or "0"
-    text = input_text(task.workflow, task.input)
+    text = (
+        plain_text(task.input) if task.workflow is None else input_text(task.workflow, task.input)
+    )
+    compared = text.encode() if task.workflow is None else compared_input(task.workflow, text)
+    bundle: Hash | None = None
+    if task.workflow is None:
+
+        async def find() -> str:
+            return await _host_of(ctx, task).find_bundle(task.name)
+
+        # On disk before the child's id: a resume takes this one, whatever the name means then.
+        bundle = Hash(await journal.run(f"{CHILD_BUNDLE}/{key}", find, type=str))
     thread_id = ThreadId(
         await journal.run(
             f"{CHILD_THREAD}/{key}",
             _new_id,
             type=str,
             effect=Effect.REPEATABLE,  # on disk before the child begins
-            digest=hashlib.sha256(
-                f"{task.name}\0".encode() + compared_input(task.workflow, text)
-            ).hexdigest(),
+            digest=hashlib.sha256(f"{task.name}\0".encode() + compared).hexdigest(),
         )
     )
 
     async def perform() -> ChildRecord:
-        if not isinstance(ctx.host, ChildHost):
-            raise WorkflowError(
-                f"the child workflow {task.name!r} needs an engine: use Engine or run_workflow"
-            )
-        return await ctx.host.run_child(task, thread_id)
+        return await _host_of(ctx, task).run_child(task, thread_id, text, bundle)
 
     record = await journal.run(
         f"{CHILD_RESULT}/{key}", perform, type=ChildRecord, effect=Effect.REPEATABLE
     )
     json = bytes(record.value)
-    value: object = None
-    if record.role:
-        value = schema_of(task.workflow.definition.role(record.role).schema).restore(json)
+    value = _value_of(task, record)
     await journal.note(Resolved(value=value, json=json))  # a role may give it on as its own value
     return ChildResult(
         thread_id=thread_id,
         name=task.name,
         return_code=record.return_code,
         summary=record.summary,
-        value=value,
+        last_value=value,
         json=json,
         artifacts={each.name: each for each in record.artifacts},
     )
 
 
+def _host_of(ctx: ThreadContext, task: ChildTask[Any]) -> ChildHost:
+    if not isinstance(ctx.host, ChildHost):
+        raise WorkflowError(
+            f"the child workflow {task.name!r} needs an engine: use Engine or run_workflow"
+        )
+    return ctx.host
+
+
+def _value_of(task: ChildTask[Any], record: ChildRecord) -> object:
+    """The last value of a child: of its role's schema, where its workflow is known here."""
+    if not record.role:
+        return None
+    if task.workflow is None:
+        return msgspec.json.decode(record.value)
+    return schema_of(task.workflow.definition.role(record.role).schema).restore(bytes(record.value))
+
+
 async def run_children(
-    ctx: ThreadContext, tasks: Sequence[ChildTask], *, at_once: int = AT_ONCE
-) -> list[ChildResult]:
+    ctx: ThreadContext, tasks: Sequence[ChildTask[Out]], *, at_once: int = AT_ONCE
+) -> list[ChildResult[Out]]:
     """Run several children of one turn together, each as far as it can go.
 
     Each of them ends before this does: one that fails or waits does not stop the others, and what
@@ -203,9 +232,9 @@ async def run_children(
             f"two children have the same key; give each its own: {[task.key for task in keyed]}"
         )
     limiter = anyio.CapacityLimiter(at_once)
-    ended: dict[str, ChildResult | Exception] = {}
+    ended: dict[str, ChildResult[Out] | Exception] = {}
 
-    async def run(task: ChildTask) -> None:
+    async def run(task: ChildTask[Out]) -> None:
         async with limiter:
             try:
                 ended[task.key] = await run_child(ctx, task)

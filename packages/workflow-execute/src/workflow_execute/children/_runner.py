@@ -16,9 +16,11 @@ from workflow_execute._errors import (
     ThreadNotFound,
 )
 from workflow_execute._ids import now_ms
-from workflow_execute._input import input_text
+from workflow_execute._input import restored_input
 from workflow_execute._result import ThreadResult
-from workflow_execute.children._child import ChildRecord, ChildTask, latest
+from workflow_execute._workflow import AnyWorkflow, ChildTask
+from workflow_execute.children._child import ChildRecord, latest
+from workflow_execute.children._registry import find_bundle, load_bundle
 from workflow_execute.owners._cancellation import cancelled_by_anyio
 from workflow_execute.owners._locks import owning
 from workflow_execute.run._run import Run
@@ -26,7 +28,7 @@ from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
 from workflow_execute.threads._read import StoredThread, read_attempts, read_thread
-from workflow_protocol import RoleFailed, StartStep, ThreadContext, ThreadId
+from workflow_protocol import Hash, RoleFailed, StartStep, ThreadContext, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,14 @@ class ChildRunner:
     run: Run
 
     @cancelled_by_anyio
-    async def run_child(self, task: ChildTask, thread_id: ThreadId) -> ChildRecord:
+    async def find_bundle(self, name: str) -> Hash:
+        """See `ChildHost.find_bundle`."""
+        return await find_bundle(self.services.store, name)
+
+    @cancelled_by_anyio
+    async def run_child(
+        self, task: ChildTask[Any], thread_id: ThreadId, text: str, bundle: Hash | None
+    ) -> ChildRecord:
         """See `ChildHost.run_child`."""
         self._check_depth(task)
         async with owning(self.services.locks, thread_id):
@@ -47,10 +56,10 @@ class ChildRunner:
                 stored = None
             if stored is not None and stored.status.state == "completed":
                 return _record_of_thread(stored)
-            result = await (await self._start(task, thread_id, stored)).run_to_end()
+            result = await (await self._start(task, thread_id, text, bundle, stored)).run_to_end()
         return _record_of_result(task, result)
 
-    def _check_depth(self, task: ChildTask) -> None:
+    def _check_depth(self, task: ChildTask[Any]) -> None:
         names = [*(name for _, name in self.run.path), task.name]
         limit = self.run.limits.max_depth
         if len(names) - 1 > limit:
@@ -60,35 +69,52 @@ class ChildRunner:
             )
 
     async def _start(
-        self, task: ChildTask, thread_id: ThreadId, stored: StoredThread | None
+        self,
+        task: ChildTask[Any],
+        thread_id: ThreadId,
+        text: str,
+        bundle: Hash | None,
+        stored: StoredThread | None,
     ) -> Run:
         """Begin the child, or resume it."""
-        new = self._new_context(thread_id, input_text(task.workflow, task.input))
+        own = bundle if stored is None or bundle is None else stored.start.bundle
+        new = self._new_context(thread_id, text, own)
+        workflow = await self._workflow_of(task, own)
         if stored is None:
-            run = self.run.child(task.workflow, new)
-            await run.begin(task.name)
+            restored_input(workflow, text)  # it fits, before the child begins
+            run = self.run.child(workflow, new)
+            await run.begin(task.name, registered=bundle is not None)
             return run
         stored = await self._with_settings_of(new, stored)
-        run = self.run.child(task.workflow, context_of(stored, task.workflow))
+        run = self.run.child(workflow, context_of(stored, workflow))
         await run.resume(stored, await read_attempts(self.services.store, stored.turn))
         return run
 
-    def _new_context(self, thread_id: ThreadId, prompt: str) -> ThreadContext:
+    async def _workflow_of(self, task: ChildTask[Any], bundle: Hash | None) -> AnyWorkflow:
+        if task.workflow is not None:
+            return task.workflow
+        assert bundle is not None  # `run_child` has found it
+        return await load_bundle(self.services.store, task.name, bundle)
+
+    def _new_context(self, thread_id: ThreadId, text: str, bundle: Hash | None) -> ThreadContext:
         parent = self.run.ctx
         return ThreadContext(
             thread_id=thread_id,
             start=StartStep(
-                prompt=prompt,
+                prompt=text,
                 workspace=parent.start.workspace,
                 timestamp_ms=now_ms(),
                 parent_state=self.run.head,
             ),
             depth=parent.depth + 1,
-            bundle_hash=parent.bundle_hash,
+            bundle_hash=parent.bundle_hash if bundle is None else bundle,
         )
 
     async def _with_settings_of(self, new: ThreadContext, stored: StoredThread) -> StoredThread:
-        """Give the child the bundle and the folder that its parent goes on with."""
+        """Give the child the bundle and the folder that its parent goes on with.
+
+        One that runs a registered workflow keeps its bundle, which `new` has.
+        """
         bundle, folder = new.bundle_hash, new.start.workspace
         bundle = bundle if bundle != stored.start.bundle else None
         moved = folder if folder != stored.workspace else None
@@ -99,7 +125,7 @@ class ChildRunner:
         return await read_thread(store, thread_id)
 
 
-def _record_of_result(task: ChildTask, result: ThreadResult[Any]) -> ChildRecord:
+def _record_of_result(task: ChildTask[Any], result: ThreadResult[Any]) -> ChildRecord:
     """What a run of a child came to.
 
     Raises:

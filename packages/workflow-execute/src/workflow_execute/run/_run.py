@@ -179,11 +179,11 @@ class Run:
         result = self._workflow.definition.result
         return ending.result(self._ctx, result.name if result is not None else "")
 
-    async def begin(self, name: str, tags: Sequence[str] = ()) -> None:
+    async def begin(self, name: str, tags: Sequence[str] = (), *, registered: bool = False) -> None:
         """Commit the start of a new thread."""
         self._name = name
         parent = self._ancestors[-1][0] if self._ancestors else None
-        await self._writer.begin(self._ctx, name, parent, tags)
+        await self._writer.begin(self._ctx, name, parent, tags, registered=registered)
 
     async def resume(
         self, stored: StoredThread, attempts: Sequence[Sequence[JournalEntry]]

@@ -56,7 +56,13 @@ class ThreadWriter:
         """Of the trace of this run, or of the one before; kept in each status."""
 
     async def begin(
-        self, ctx: ThreadContext, name: str, parent: ThreadId | None, tags: Sequence[str] = ()
+        self,
+        ctx: ThreadContext,
+        name: str,
+        parent: ThreadId | None,
+        tags: Sequence[str] = (),
+        *,
+        registered: bool = False,
     ) -> None:
         """Commit the start of a new thread, even if this is cancelled."""
         prompt = content(ctx.start.prompt)
@@ -72,6 +78,7 @@ class ThreadWriter:
             parent_state=ctx.start.parent_state,
             parent_thread=parent,
             tags=tuple(tags),
+            registered=registered,
         )
         needed = (prompt.hash, ctx.bundle_hash, ctx.start.parent_state)
         start = node("start", record, [h for h in needed if h])

@@ -235,12 +235,14 @@ def _has_content(record: TurnRecord) -> bool:
 
 CHILD_THREAD = "child-thread"
 CHILD_RESULT = "child-result"
-"""Parts of the journal keys under which a turn keeps a child's id and what the child came to."""
+CHILD_BUNDLE = "child-bundle"
+"""Parts of the journal keys under which a turn keeps a child's id, what the child came to, and the
+bundle of one that runs a registered workflow."""
 
 
 def is_of_child(key: str) -> bool:
     """Whether a journal key is one of `run_child`, in whatever scope."""
-    return not {CHILD_THREAD, CHILD_RESULT}.isdisjoint(key.split("/"))
+    return not {CHILD_THREAD, CHILD_RESULT, CHILD_BUNDLE}.isdisjoint(key.split("/"))
 
 
 def children_of_turn(attempts: Iterable[Iterable[JournalEntry]]) -> list[ThreadId]:

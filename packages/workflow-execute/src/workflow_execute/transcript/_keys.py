@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from workflow_execute._records import SUPERVISOR_KEYS
-from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD
+from workflow_execute.threads._read import CHILD_RESULT, CHILD_THREAD, is_of_child
 
 _KEY = re.compile(
     r"(?P<scope>(?:[^/]+/)*?)"
@@ -32,8 +32,7 @@ class Place(NamedTuple):
 
 def place_of(key: str) -> Place:
     """Read a key. One that no loop has made has an empty `kind`."""
-    parts = key.split("/")
-    if CHILD_THREAD in parts or CHILD_RESULT in parts:
+    if is_of_child(key):
         return Place("", "child")
     found = _KEY.fullmatch(key)
     if found is None:
