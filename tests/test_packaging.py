@@ -146,7 +146,7 @@ def test_wheels_hold_their_types_and_nothing_of_the_tests(wheels: Path) -> None:
         module = wheel.name.partition("-")[0]
         names = zipfile.ZipFile(wheel).namelist()
         assert f"{module}/py.typed" in names
-        assert not [name for name in names if "test_" in name]
+        assert not [name for name in names if re.search(r"(^|/)(test_|tests/)", name)]
 
 
 def clean_environment(folder: Path, wheels: Path, *wanted: str) -> str:

@@ -22,7 +22,7 @@ from workflow_protocol import Hash, ThreadId
 from .torn_writer import ROUNDS, TEXT, writing
 
 WRITER = Path(__file__).with_name("torn_writer.py")
-SWEPT_BYTES = 64 * 1024
+SWEPT_BYTES = 96 * 1024
 VALUE = "".join(f"{number} {TEXT}" + f"written {number}" * 2 for number in range(ROUNDS))
 
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import anyio
 
-from workflow_cas import RefMove, Store, Stored, open_store
+from workflow_cas import Entry, RefMove, Store, Stored, open_store
 from workflow_execute import Engine, Workflow
 from workflow_execute.testing import in_turn
 from workflow_protocol import Effect, ThreadContext
@@ -58,8 +58,13 @@ class _Telling:
         self._store = store
         self._log = log
 
-    async def commit(self, objects: Sequence[Stored], moves: Sequence[RefMove] = ()) -> None:
-        await self._store.commit(objects, moves)
+    async def commit(
+        self,
+        objects: Sequence[Stored],
+        moves: Sequence[RefMove] = (),
+        entries: Sequence[Entry] = (),
+    ) -> None:
+        await self._store.commit(objects, moves, entries)
         line = {
             "size": self._log.stat().st_size,
             "objects": [each.hash for each in objects],
