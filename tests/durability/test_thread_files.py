@@ -55,13 +55,18 @@ def sample_workflow() -> Workflow:
         answer = await ctx.journal.ask("deploy", Question(text="Deploy it?"))
         return int(answer.approved)
 
+    def task(prompt: str, ctx: ThreadContext) -> str:
+        about = f"The task that this is a part of:\n\n{ctx.start.prompt}"
+        latest = f"The latest step, by first:\n\n{ctx.steps[-1].content}"
+        return f"{prompt}\n\n{about}\n\n{latest}"
+
     first = RoleDefinition(name="first", system_prompt="Read.", schema=int)
     second = RoleDefinition(name="second", system_prompt="Delegate.", schema=int)
     return create_workflow(
         WorkflowDefinition(table={START: first, first: second, second: END}),
         AdapterBinding(
             in_turn(read).adapters["role-0"],
-            overrides={second: workflow_adapter("below", in_turn(read, ask))},
+            overrides={second: workflow_adapter("below", in_turn(read, ask), input=task)},
         ),
     )
 
