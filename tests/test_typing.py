@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import uwf
 
 ROOT = Path(__file__).parent.parent
@@ -29,6 +31,7 @@ def pyright_errors(path: Path, tmp_path: Path, severity: str = "error") -> dict[
     }
 
 
+@pytest.mark.slow
 def test_values_have_the_types_of_their_roles(tmp_path: Path) -> None:
     assert pyright_errors(TYPING / "accepted.py", tmp_path) == {}
 
@@ -41,6 +44,7 @@ def test_wrong_schemas_and_wrong_uses_are_type_errors(tmp_path: Path) -> None:
     assert pyright_errors(file, tmp_path).keys() == marked
 
 
+@pytest.mark.slow
 def test_each_name_of_uwf_has_a_type(tmp_path: Path) -> None:
     names = uwf.__all__
     file = tmp_path / "source" / "names.py"

@@ -55,6 +55,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_project_of_the_page_is_recorded_replayed_and_fails_with_the_first_difference(
     project: Path,
 ) -> None:
@@ -97,6 +98,7 @@ def test_pytest_starts_without_an_import_of_ours_and_other_projects_notice_nothi
     assert "2 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_models_of_a_recorded_thread_are_named_by_a_configuration_of_the_project(
     tmp_path: Path,
 ) -> None:

@@ -37,6 +37,7 @@ def ask(uwf: Cli, line: str, *, shell: str = "bash") -> list[str]:
     return sorted(each.rstrip() for each in done.stdout.splitlines() if each)
 
 
+@pytest.mark.slow
 async def test_bash_completes_commands_options_and_the_names_that_there_are(uwf: Cli) -> None:
     uwf.write("one.py", ONE)
     uwf.write("notes.txt", "")

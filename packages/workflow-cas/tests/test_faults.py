@@ -38,6 +38,7 @@ needs_mounts = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 async def test_whatever_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     """Two processes commit to one file and are killed at some moment, again and again."""
     path = tmp_path / "store.db"

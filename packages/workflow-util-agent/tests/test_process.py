@@ -91,6 +91,7 @@ async def test_out_of_time_keeps_what_was_taken(tmp_path: Path) -> None:
     assert (output, ran.output, ran.exit_code) == (b"part\n", "why\n", None)
 
 
+@pytest.mark.slow
 async def test_asyncios_own_cancellation_at_any_moment_of_the_start_leaves_nothing(
     tmp_path: Path,
 ) -> None:

@@ -74,6 +74,7 @@ async def test_two_followers_see_a_detached_run_to_its_end(uwf: Cli) -> None:
     assert plain.out.splitlines()[-1].startswith("completed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prompt", "code"), [("fail", 1), ("ask", 3)])
 async def test_join_exits_as_the_run_did(uwf: Cli, prompt: str, code: int) -> None:
     (uwf.folder / "go").touch()
@@ -100,6 +101,7 @@ async def test_a_killed_run_is_told_as_interrupted(uwf: Cli) -> None:
     assert "interrupted" in joined.out
 
 
+@pytest.mark.slow
 async def test_ctrl_c_ends_the_follower_and_not_the_thread(uwf: Cli) -> None:
     with anyio.fail_after(30):
         thread, pid = await begin(uwf)
@@ -124,6 +126,7 @@ async def test_a_run_that_can_not_begin_says_why(uwf: Cli) -> None:
     assert json.dumps(failed.out) == '""'
 
 
+@pytest.mark.slow
 async def test_a_suspended_thread_goes_on_in_a_process_of_its_own(uwf: Cli) -> None:
     (uwf.folder / "go").touch()
     with anyio.fail_after(30):
@@ -152,6 +155,7 @@ async def test_a_detached_run_is_given_a_task_of_any_length(uwf: Cli) -> None:
     assert shown.lines[0]["prompt"] == task
 
 
+@pytest.mark.slow
 async def test_a_tool_at_work_is_not_told_as_failed(uwf: Cli) -> None:
     entry = uwf.write("agent.py", AGENT)
     wait = call("shell_exec", command="echo 待つ; until [ -e go ]; do sleep 0.02; done")
@@ -178,6 +182,7 @@ def _with_words(reply: bytes) -> Any:
     return whole
 
 
+@pytest.mark.slow
 async def test_the_line_of_a_follower_keeps_to_the_width_of_the_terminal(uwf: Cli) -> None:
     with anyio.fail_after(30):
         thread, _ = await begin(uwf)

@@ -1,5 +1,7 @@
 """`uwf workflow show` and `graph`."""
 
+import pytest
+
 from ..cli import Cli, example
 
 TABLE = """table
@@ -11,6 +13,7 @@ TABLE = """table
 """
 
 
+@pytest.mark.slow
 async def test_a_registered_name_an_entry_and_an_archive_show_the_same(uwf: Cli) -> None:
     entry = example("repo_facts")
     bundled = (await uwf("bundle", entry)).out.strip()

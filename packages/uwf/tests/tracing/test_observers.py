@@ -207,6 +207,7 @@ async def test_what_is_not_traced_imports_nothing_of_opentelemetry(
     assert json.loads(ran.out) == 0
 
 
+@pytest.mark.slow
 async def test_what_a_role_traces_itself_is_sent_too(uwf: Cli) -> None:
     entry = uwf.write("entry.py", OWN_SPAN)
     with collector() as server:

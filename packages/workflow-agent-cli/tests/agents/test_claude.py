@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +87,7 @@ SHAPES = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(line=st.binary() | SHAPES.map(msgspec.json.encode))
 def test_no_line_makes_it_raise(line: bytes) -> None:
     read_claude(line, Reading())

@@ -54,6 +54,7 @@ async def test_a_command_runs_in_the_workspace_without_input(
     assert (tmp_path / "made").read_text() == "x\n"
 
 
+@pytest.mark.slow
 @MODES
 async def test_a_command_may_take_its_time(tmp_path: Path, sandbox: SandboxMode) -> None:
     text = await run(tmp_path, "sleep 1.5; echo done", sandbox=sandbox)
@@ -119,6 +120,7 @@ async def test_cancelling_kills_at_once(tmp_path: Path, sandbox: SandboxMode) ->
     assert not running(marker)
 
 
+@pytest.mark.slow
 @MODES
 async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(
     tmp_path: Path, sandbox: SandboxMode

@@ -631,6 +631,7 @@ async def test_a_cancelled_import_brings_no_thread(store: SqliteStore, tmp_path:
     assert await other.refs() == {}
 
 
+@pytest.mark.slow
 async def test_memory_does_not_grow_with_the_length_of_a_thread(
     store: SqliteStore, tmp_path: Path
 ) -> None:
