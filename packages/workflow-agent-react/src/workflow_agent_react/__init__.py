@@ -11,6 +11,7 @@ from workflow_agent_react._command import (
     CommandNotRun,
     CommandResult,
     command_adapter,
+    command_tool,
 )
 from workflow_agent_react._errors import (
     BadArguments,
@@ -106,6 +107,7 @@ __all__ = [
     "XmlDialect",
     "all_of",
     "command_adapter",
+    "command_tool",
     "create_react_adapter",
     "create_react_agent",
     "mcp_toolset",

@@ -1,4 +1,4 @@
-"""A command as a role: a gate, such as a project's tests, that needs no model."""
+"""A fixed command as a role or as a tool: a gate, such as a project's tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 from typing_extensions import TypeForm
 
 from workflow_agent_react._errors import ToolError
+from workflow_agent_react.tools._toolset import Toolset, make_toolset
 from workflow_protocol import (
     Effect,
     Resolved,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Command = Sequence[str] | Callable[[ThreadContext], Sequence[str]]
+
+_NOTES_CHARS = 1_000  # what is said behind the output: how it ended, which limits it met
+_ENDING_S = 30.0  # to kill what is left, and to undo the sandbox
 
 COMMAND_KEY = "command"
 """The journal's key of what a command came to."""
@@ -145,6 +149,73 @@ def command_adapter(
     """
     if not callable(command):
         command = tuple(_checked(command))
+    shell = _shell_maker(sandbox, env, readable, writable, max_output_bytes)
+    return CommandAdapter(command=command, shell=shell, timeout_s=timeout_s, effect=effect)
+
+
+def command_tool(
+    name: str,
+    command: Sequence[str],
+    *,
+    description: str,
+    sandbox: SandboxMode = "auto",
+    env: Mapping[str, str] | None = None,
+    readable: Sequence[Path] = (),
+    writable: Sequence[Path] = (),
+    timeout_s: float = 600.0,
+    max_output_bytes: int = 8_000,
+    effect: Effect = Effect.UNSAFE,
+) -> Toolset:
+    """Give a tool that runs one fixed command in the workspace, such as a project's tests.
+
+    The model can choose when it runs, and nothing else of it. A call of it succeeds when the exit
+    code is 0; else it has failed, with the output as the reason. So a guard knows whether the
+    tests passed: `call.history.succeeded("run_tests")`.
+
+    Args:
+        name: of the tool.
+        command: the program and its arguments.
+        description: what the model is told of it.
+        sandbox: see `command_adapter`, as for the rest.
+        env: variables beside the few that commands always get.
+        readable: folders that the sandbox would hide.
+        writable: folders beside the workspace that it can write to in the sandbox.
+        timeout_s: seconds that it may take; after that it is killed, and has failed.
+        max_output_bytes: what is kept of its output, half of it from the end.
+        effect: what running it twice means; tests and checks are `REPEATABLE`.
+
+    Raises:
+        TypeError: the command is no list of text.
+        ValueError: it is empty, or has a null character.
+        ToolDefinitionError: the name is none that providers take.
+        SandboxUnavailable: a sandbox is required and doesn't work here.
+    """
+    words = tuple(_checked(command))
+    shell = _shell_maker(sandbox, env, readable, writable, max_output_bytes)
+
+    async def run(ctx: ThreadContext) -> str:
+        ran = await shell().execute(ctx.start.workspace, words, timeout_s=timeout_s)
+        if ran.exit_code != 0:
+            raise ToolError(ran.output)
+        return ran.output
+
+    run.__doc__ = description
+    return make_toolset(
+        run,
+        effect=effect,
+        timeout_s=timeout_s + _ENDING_S,
+        max_result_chars=max_output_bytes + _NOTES_CHARS,
+        name=name,
+    )
+
+
+def _shell_maker(
+    sandbox: SandboxMode,
+    env: Mapping[str, str] | None,
+    readable: Sequence[Path],
+    writable: Sequence[Path],
+    max_output_bytes: int,
+) -> Callable[[], Shell]:
     from workflow_agent_react.shell._sandbox import use_sandbox  # loads much, as in workspace_tools
 
     use_sandbox(sandbox if sandbox == "require" else "off")  # raises where it is required
@@ -160,7 +231,7 @@ def command_adapter(
             max_output_bytes=max_output_bytes,
         )
 
-    return CommandAdapter(command=command, shell=shell, timeout_s=timeout_s, effect=effect)
+    return shell
 
 
 def shown(words: Sequence[str]) -> str:

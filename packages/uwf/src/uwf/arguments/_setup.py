@@ -14,14 +14,14 @@ def add_setup_commands(add: CommandGroup) -> None:
     sub = add(
         "quickstart",
         "_quickstart:quickstart",
-        "try everything once: set up a model and run an example",
-        example="--workspace .",
+        "try everything once: a model mends a small project, is killed, and goes on",
+        example="--yes",
     )
     sub.add_argument(
         "--workspace",
         type=Path,
         metavar="DIR",
-        help="the project folder that the example describes (default: this folder)",
+        help="an empty folder for the small project (default: a new one)",
     )
     sub.add_argument(
         "--yes", dest="assume_yes", action="store_true", help="download the model without asking"
