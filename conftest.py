@@ -4,7 +4,10 @@ It stays at the root and is no plugin module: pytest finds it from there for eve
 without a name in the configuration and without an installed package.
 """
 
+import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +16,13 @@ from hypothesis import HealthCheck, settings
 # be fast has a benchmark, and what may hang is ended by pytest's own timeout.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# Where no bytecode is to be left in the tree, pytest would rewrite its tests each time, and each
+# process that a test starts would compile all that it imports: a third of the whole run.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    bytecode = Path(__file__).parent / ".pytest_cache" / "bytecode"
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(bytecode)
 
 # A shell's background job ignores SIGINT, what `nohup` starts ignores SIGHUP, and so would the
 # commands that a test starts. What has a handler here has the default one in them.
