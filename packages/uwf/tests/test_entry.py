@@ -24,6 +24,19 @@ async def test_help_and_a_fresh_start_are_quick_and_import_nothing_heavy(uwf: Cl
     assert "130 cancelled" in helped.out
 
 
+async def test_a_command_that_asks_no_model_imports_no_http_client(uwf: Cli) -> None:
+    script = (
+        "import sys, uwf, workflow_reactor\n"
+        "uwf.main(['thread', 'list']); uwf.main(['workflow', 'list'])\n"
+        "provider = workflow_reactor.LlmProvider(base_url='http://127.0.0.1:9', model='m')\n"
+        "workflow_reactor.create_llm_fn(provider)\n"
+        "heavy = {'httpx', 'email.message', 'importlib.metadata', 'pydantic', 'rich', 'ruamel'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = await anyio.run_process([sys.executable, "-c", script], env=uwf.environment)
+    assert done.stdout.splitlines()[-1] == b"[]"
+
+
 def test_an_interrupt_that_came_out_as_another_error_is_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

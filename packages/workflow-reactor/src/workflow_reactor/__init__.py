@@ -54,7 +54,6 @@ from workflow_reactor.http._client import (
     HttpLlm,
     create_llm_fn,
 )
-from workflow_reactor.http._models import list_models
 from workflow_reactor.reply._calls import (
     make_call,
 )
@@ -89,6 +88,10 @@ from workflow_reactor.schemas._walk import (
     followed,
     map_schemas,
 )
+
+TYPE_CHECKING = False  # type checkers take it as true
+if TYPE_CHECKING:
+    from workflow_reactor.http._models import list_models
 
 __all__ = [
     "HIDDEN",
@@ -165,3 +168,11 @@ __all__ = [
     "user",
     "without_keys",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "list_models":  # with it comes httpx, which half of the commands do without
+        from workflow_reactor.http._models import list_models
+
+        return list_models
+    raise AttributeError(f"module 'workflow_reactor' has no attribute {name!r}")

@@ -13,9 +13,9 @@ import msgspec
 from workflow_reactor._errors import ProviderError, ProviderRefused, ProviderUnavailable
 from workflow_reactor._provider import LlmProvider
 from workflow_reactor._shown_url import shown_url
-from workflow_reactor.http._client import open_transport
 from workflow_reactor.http._exchange import Exchange, HttpReply
 from workflow_reactor.http._faults import ProviderFault, fault_of_status
+from workflow_reactor.http._session import open_transport
 
 LIST_TIMEOUT_S = 15.0
 MAX_LIST_BYTES = 8 * 2**20

@@ -7,9 +7,8 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio.to_thread
 
@@ -29,6 +28,9 @@ from workflow_register.models._scenes import (
     resolve_model,
 )
 from workflow_register.models._shared_endpoints import plugin_provider
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PLUGIN_GROUP = "workflow_register.providers"
 EXTRAS = {"local": "uwf[local]"}
@@ -154,6 +156,8 @@ def effective_config(home: Path) -> Config:
 
 def provider_kinds() -> dict[str, EntryPoint | None]:
     """Return the kinds of provider that can be used here, and what brings each; pure metadata."""
+    from importlib.metadata import entry_points  # 15 ms that few commands need
+
     return {OPENAI_KIND: None, **{entry.name: entry for entry in entry_points(group=PLUGIN_GROUP)}}
 
 
