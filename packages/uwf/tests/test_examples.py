@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from workflow_reactor.testing import call, say
+from workflow_reactor.testing import Request, call, say
 
 from .cli import Cli, example
 
@@ -45,7 +45,7 @@ def test_an_example_imports_the_engine_in_one_statement(path: Path) -> None:
     assert [module for module in modules if module.startswith("workflow_")] == []
 
 
-@pytest.mark.parametrize(("name", "at_most"), [("weather", 14), ("article", 30)])
+@pytest.mark.parametrize(("name", "at_most"), [("weather", 14), ("article", 30), ("overview", 20)])
 def test_a_first_workflow_is_short_and_needs_nothing_else(name: str, at_most: int) -> None:
     source = example(name).read_text(encoding="utf-8")
 
@@ -97,6 +97,28 @@ async def test_the_article_example_asks_who_runs_it_in_plain_python(uwf: Cli) ->
         ran = await plain_python(uwf, ASKED)
 
     assert ran == (0, "Publish this? Clever, for they learn.\ncompleted True Critique\n", "")
+
+
+def about_a_file(request: Request) -> bytes:
+    """Read the file that the task names, then say which word was in it."""
+    latest = request["messages"][-1]
+    if latest["role"] == "tool":
+        return call("resolve", value="two" if "two" in latest["content"] else "one")
+    return call("read_file", path=latest["content"].split()[3].rstrip("."))
+
+
+async def test_the_overview_example_has_a_child_thread_for_each_file(uwf: Cli) -> None:
+    for name, words in {"a.txt": "one", "b.txt": "two", "c.md": "three"}.items():
+        uwf.write(name, words)
+    async with uwf.scripted([about_a_file] * 4) as server:
+        ran = await uwf("run", example("overview"), "*.txt", "--workspace", uwf.folder)
+        replayed = await uwf("thread", "replay", "latest")
+        shown = await uwf("show", "latest")
+
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out) == {"a.txt": "one", "b.txt": "two"}
+    assert (replayed.code, len(server.requests)) == (0, 4), replayed.err
+    assert shown.out.count("  child thread ") == 2
 
 
 ASKED = """
