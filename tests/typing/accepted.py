@@ -11,10 +11,13 @@ from workflow_agent_react import CallHistory, ReactAdapterConfig, Toolset, tool,
 from workflow_execute import (
     ChildResult,
     Engine,
+    EventsMissed,
+    ThreadHandle,
     ThreadResult,
     Workflow,
     create_workflow,
     function_adapter,
+    run_sync,
     run_workflow,
     workflow_adapter,
 )
@@ -24,6 +27,7 @@ from workflow_protocol import (
     AdapterBinding,
     DirectJournal,
     Effect,
+    Event,
     Journal,
     Metered,
     RoleDefinition,
@@ -231,3 +235,21 @@ async def typed_ends(engine: Engine, ctx: ThreadContext) -> None:
     assert_type((await engine.resume(run, result.thread_id)).value, Plan | Review)
     assert_type((await run_workflow(workflow, "text")).value, object)
     await engine.fork(result.thread_id, prompt="{}", workflow=run)
+
+
+async def services(engine: Engine) -> None:
+    run = create_workflow(typed, bindings[0])
+    async with engine.running(wait_s=1) as running:
+        assert_type(running, Engine)
+        handle = await running.submit(run, Plan(phases=[]), key="k", tags={"customer": "42"})
+        assert_type(handle, ThreadHandle[Plan | Review])
+        assert_type(await handle, ThreadResult[Plan | Review])
+        assert_type((await handle).value, Plan | Review)
+        async for event in handle:
+            assert_type(event, Event | EventsMissed)
+        assert_type(await running.handle(run, handle.id), ThreadHandle[Plan | Review])
+        await running.submit(workflow, "text", tags=["a"])
+        recovery = await running.recover({"plans": run, "reviews": workflow})
+        await running.recover([run, workflow])
+        assert_type((await recovery.taken[0]).value, object)
+    assert_type(run_sync(run, Plan(phases=[])), ThreadResult[Plan | Review])

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from workflow_execute import Engine, Workflow, function_adapter
+from workflow_execute import Engine, Workflow, create_workflow, function_adapter, run_sync
 from workflow_protocol import (
+    END,
     START,
     AdapterBinding,
     Effect,
@@ -103,3 +104,16 @@ async def typed_ends(engine: Engine, run: Workflow[Plan, Review], ctx: ThreadCon
     result.of("planner")  # error
     ctx.input(Plan(1))  # error
     return result.value  # error
+
+
+async def submits(engine: Engine) -> None:
+    run = create_workflow(
+        WorkflowDefinition(table={START: planner, planner: END}, input=Plan, result=planner),
+        AdapterBinding(),
+    )
+    await engine.submit(run, "text")  # error
+    await engine.submit(run, Review(approved=True))  # error
+    handle = await engine.submit(run, Plan(phases=1))
+    len((await handle).value)  # error
+    run_sync(run, "text")  # error
+    await engine.recover({3: run})  # error

@@ -16,9 +16,11 @@ from workflow_execute._errors import (
     ChildFailed,
     ChildGaveUp,
     ChildSuspended,
+    EngineNotRunning,
     ForkError,
     InputError,
     JournalMismatch,
+    KeyConflict,
     LimitReached,
     NotRecorded,
     QuestionError,
@@ -73,8 +75,11 @@ from workflow_execute.children._child import (
 from workflow_execute.children._registry import WorkflowRegistry, find_bundle
 from workflow_execute.engine._engine import (
     Engine,
-    run_workflow,
 )
+from workflow_execute.engine._feed import EventsMissed
+from workflow_execute.engine._handle import ThreadHandle
+from workflow_execute.engine._recover import LeftThread, Recovery
+from workflow_execute.engine._run_workflow import run_sync, run_workflow
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._questions import Asker, Asking
 from workflow_execute.owners._now import Doing, ThreadNow, read_now
@@ -128,18 +133,23 @@ __all__ = [
     "Difference",
     "Doing",
     "Engine",
+    "EngineNotRunning",
+    "EventsMissed",
     "ForkError",
     "FunctionAdapter",
     "ImportReport",
     "InputError",
     "JournalEntry",
     "JournalMismatch",
+    "KeyConflict",
+    "LeftThread",
     "LimitReached",
     "Limits",
     "NotRecorded",
     "Observer",
     "Price",
     "QuestionError",
+    "Recovery",
     "Replay",
     "ReplayedRequest",
     "RoleValueError",
@@ -157,6 +167,7 @@ __all__ = [
     "ThreadFile",
     "ThreadFileError",
     "ThreadFileReport",
+    "ThreadHandle",
     "ThreadNotCompleted",
     "ThreadNotDeletable",
     "ThreadNotExportable",
@@ -200,6 +211,7 @@ __all__ = [
     "repair_summaries",
     "run_child",
     "run_children",
+    "run_sync",
     "run_workflow",
     "thread_entries",
     "workflow_adapter",

@@ -13,6 +13,8 @@ WorkflowError
 ├── SecretInThread         the value of a key is in it: it would leave with the file
 ├── ThreadFileError        get the file again: it is no thread file, not whole, or newer than this
 ├── ThreadExists           the store has the thread that is imported, otherwise than the file
+├── KeyConflict            use another key: this one began a thread for something else
+├── EngineNotRunning       submit inside of `async with engine.running()`
 ├── ForkError              fix the step: the thread has not so many
 ├── QuestionError          the thread asks nothing under this key
 │   └── AlreadyAnswered    it did, and somebody has answered
@@ -28,7 +30,7 @@ WorkflowError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workflow_execute._differences import Difference
@@ -133,6 +135,30 @@ class ThreadExists(WorkflowError):
             f"thread {thread_id} is in this store already, and has gone on otherwise than in the "
             "file; nothing was imported. Delete it here first, or import the file into another "
             "home (--home)"
+        )
+
+
+class KeyConflict(WorkflowError):
+    """A key has begun a thread for something else. `differs` names what: `workflow`, `input`."""
+
+    def __init__(self, key: str, thread_id: str, differs: Mapping[str, str]) -> None:
+        self.key = key
+        self.thread_id = thread_id
+        self.differs = tuple(differs)
+        said = " and ".join(f"another {what}{words}" for what, words in differs.items())
+        super().__init__(
+            f"the key {key!r} has begun thread {thread_id} with {said}; use a key of its own for "
+            "each task"
+        )
+
+
+class EngineNotRunning(WorkflowError):
+    """Threads can be run in the background only while the engine is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine runs nothing in the background now; do this inside of "
+            "`async with engine.running():`"
         )
 
 

@@ -29,8 +29,8 @@ ShownState = ThreadState | Literal["interrupted"]
 SUSPENDED_CODE = 3
 """The return code of a thread that waits for a person or a limit, to tell it from a failed one."""
 
-Cause = Literal["", "question", "limit", "paused", "forked"]
-"""What a suspended thread waits for."""
+Cause = Literal["", "question", "limit", "paused", "forked", "shutdown"]
+"""What a suspended thread waits for. After `shutdown` it waits for `Engine.recover`."""
 TurnKind = Literal[
     "result", "intent", "withdrawn", "lost", "question", "unasked", "answer", "attempt"
 ]
@@ -56,6 +56,8 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     registered: bool = False
     """A child that runs what its bundle gives, which was registered under the name; other children
     run what an adapter of the thread above has."""
+    key: str = ""
+    """The key that it was submitted with: see `key_ref`."""
 
 
 class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -228,7 +228,7 @@ class ThreadEnded(_Event, frozen=True):
     origin: str = ""
     """The file, line and function that raised it, where that is known."""
     cause: str = ""
-    """What a suspended thread waits for: `question`, `limit` or `paused`."""
+    """What a suspended thread waits for: `question`, `limit`, `paused` or `shutdown`."""
 
 
 Event = (

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from anyio import to_thread
 
-from workflow_cas import MemoryStore, Store
+from workflow_cas import Store
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import ThreadBusy
-from workflow_execute._ids import new_thread_id, now_ms
-from workflow_execute._input import input_text
 from workflow_execute._records import ShownState
 from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import SupervisorFn
 from workflow_execute._workflow import AnyWorkflow, Workflow
-from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._answer import answer_question, one_at_a_time, read_questions
+from workflow_execute.engine._begin import new_thread, run_new_thread
 from workflow_execute.engine._resume import resume_thread
-from workflow_execute.engine._stop import stop_thread
+from workflow_execute.engine._service import ServiceEngine
+from workflow_execute.engine._stop import STOP_TIMEOUT_S, stop_thread
 from workflow_execute.engine._workspace import resolve_workspace
 from workflow_execute.journal._questions import Asker
 from workflow_execute.owners._cancellation import cancelled_by_anyio
-from workflow_execute.owners._locks import is_owned, owned_among, owning, remove_lock_files
+from workflow_execute.owners._locks import is_owned, owning, remove_lock_files
 from workflow_execute.owners._now import ThreadNow, read_now
 from workflow_execute.owners._signals import Signals
-from workflow_execute.run._run import Run
 from workflow_execute.run._services import Observer, RunServices
 from workflow_execute.threads._branch import fork_thread
 from workflow_execute.threads._delete import delete_thread
@@ -36,17 +33,18 @@ from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_execute.threads._replay import Replay, SetOptions, replay_thread
 from workflow_execute.threads._replay_journal import ReplayedRequest
 from workflow_execute.threads._summaries import find_summaries, labels_for
-from workflow_execute.threads._summary import ThreadSummary, check_tags
-from workflow_protocol import Answer, Hash, Question, StartStep, ThreadContext, ThreadId
+from workflow_execute.threads._summary import ThreadSummary
+from workflow_protocol import Answer, Hash, Question, ThreadId
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-STOP_TIMEOUT_S = 30.0
 
-
-class Engine:
+class Engine(ServiceEngine):
     """Runs threads on a store.
+
+    `start` and `resume` run one until it ends; `submit` and `recover` run them in the background,
+    inside of `async with engine.running():`.
 
     Args:
         store: keeps everything; stays the caller's to close.
@@ -77,8 +75,7 @@ class Engine:
         run_options: Sequence[str] = (),
     ) -> None:
         self.store = store
-        self._limits = limits or Limits()
-        self._services = RunServices(
+        services = RunServices(
             store=store,
             locks=locks,
             signals=Signals(store, watch=locks is not None),
@@ -88,6 +85,7 @@ class Engine:
             supervise_every=supervise_every,
             run_options=tuple(run_options),
         )
+        super().__init__(services, limits or Limits())
 
     @cancelled_by_anyio
     async def start(
@@ -99,7 +97,7 @@ class Engine:
         name: str = "workflow",
         bundle: Hash | None = None,
         budget: Budget | None = None,
-        tags: Iterable[str] = (),
+        tags: Iterable[str] | Mapping[str, str] = (),
     ) -> ThreadResult[Out]:
         """Begin a thread and run it until it completes, fails, is suspended or cancelled.
 
@@ -111,10 +109,11 @@ class Engine:
             input: the task: text, or a value of the workflow's `input` type, of which roles read
                 the JSON.
             workspace: the folder to work in; the current one if not given.
-            name: what to call the workflow where people see it.
+            name: what to call the workflow, for people and `recover`.
             bundle: the stored bundle that `workflow` came from.
             budget: what it draws from together with others; one of its own if not given.
-            tags: what to find it by; child threads get none of them.
+            tags: what to find it by; those of a mapping are kept as `name=value`. Child threads
+                get none of them.
 
         Raises:
             InputError: the input is of another type; nothing has begun then.
@@ -123,27 +122,10 @@ class Engine:
                 than 64 characters.
             StoreError: the store failed; what was committed is kept.
         """
-        checked = check_tags(tags)
-        thread_id = new_thread_id()
-        ctx = ThreadContext(
-            thread_id=thread_id,
-            start=StartStep(
-                prompt=input_text(workflow, input),
-                workspace=await resolve_workspace(workspace),
-                timestamp_ms=now_ms(),
-            ),
-            bundle_hash=bundle,
+        new = await new_thread(
+            workflow, input, workspace=workspace, name=name, bundle=bundle, tags=tags
         )
-        async with owning(self._services.locks, thread_id):
-            run = Run(
-                self._services,
-                workflow,
-                budget or Budget(self._limits),
-                ctx,
-                host_of=partial(ChildRunner, self._services),
-            )
-            await run.begin(name, checked)
-            return await run.run_to_end()
+        return await run_new_thread(self._services, new, budget or Budget(self._limits))
 
     @cancelled_by_anyio
     async def resume(
@@ -347,7 +329,6 @@ class Engine:
         limit: int | None = None,
     ) -> list[ThreadSummary]:
         """Return threads in short, those that began last first. See `read_summaries`."""
-        locks, signals = self._services.locks, self._services.signals
         return await find_summaries(
             self.store,
             labels_for(state=state, workflow=workflow, tag=tag, parent=parent, top=top),
@@ -355,7 +336,7 @@ class Engine:
             since_ms=since_ms,
             after=after,
             limit=limit,
-            run_among=signals.run_among if locks is None else partial(owned_among, locks),
+            run_among=self._run_among,
         )
 
     async def is_running(self, thread_id: ThreadId) -> bool:
@@ -376,18 +357,6 @@ class Engine:
             return stored.status.state
         now = await read_thread(self.store, stored.thread_id)  # it may have ended meanwhile
         return "interrupted" if now.status.state == "running" else now.status.state
-
-
-async def run_workflow(
-    workflow: Workflow[In, Out],
-    input: In,
-    *,
-    workspace: Path | None = None,
-    observer: Observer | Sequence[Observer] | None = None,
-) -> ThreadResult[Out]:
-    """Run a workflow once on a store in memory, of which nothing remains."""
-    engine = Engine(MemoryStore(), observer=observer)
-    return await engine.start(workflow, input, workspace=workspace)
 
 
 def _observers(given: Observer | Sequence[Observer] | None) -> tuple[Observer, ...]:

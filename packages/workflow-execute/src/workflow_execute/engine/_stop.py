@@ -14,6 +14,7 @@ from workflow_execute.threads._summary import thread_ref
 from workflow_execute.threads._tree import cancel_children, commit_stop
 from workflow_protocol import ThreadId
 
+STOP_TIMEOUT_S = 30.0
 _RETRY_S = 0.1
 
 

@@ -11,6 +11,7 @@ from workflow_cas import Entry, RefConflict, RefMove, Store, Stored
 from workflow_execute._errors import ThreadExists
 from workflow_execute.exchange._file import ThreadFile, open_thread_file
 from workflow_execute.exchange._format import ThreadRefs
+from workflow_execute.threads._key import key_move
 from workflow_execute.threads._summary import thread_ref
 from workflow_protocol import ThreadId
 
@@ -37,8 +38,9 @@ async def import_thread(store: Store, path: Path) -> ImportReport:
 
     The whole file is verified before anything is written. Its objects are written in parts; no
     name leads to them before the one last commit, which brings all of its threads. A thread that
-    the store has already, the same, is left as it is, so that a second import changes nothing. No
-    code of the file is run.
+    the store has already, the same, is left as it is, so that a second import changes nothing. The
+    key that it was submitted with leads to it here too, unless another thread has it. No code of
+    the file is run.
 
     Args:
         store: gets the thread.
@@ -110,10 +112,26 @@ async def _parts(file: ThreadFile) -> AsyncIterator[list[Stored]]:
 
 
 async def _commit_refs(store: Store, threads: list[ThreadRefs], entries: list[Entry]) -> None:
+    """Make the refs that lead to the threads.
+
+    Raises:
+        RefConflict: somebody else has imported one of them.
+    """
     moves = [
         RefMove(thread_ref(thread.id, what), None, hash)
         for thread in threads
         for what, hash in thread.targets.items()
     ]
     names = {move.name for move in moves}
-    await store.commit([], moves, [each for each in entries if each.ref in names])
+    found = [await key_move(store, thread.id, thread.head) for thread in threads]
+    keys = {move.name: move for move in found if move is not None}
+    while True:
+        try:
+            await store.commit(
+                [], [*moves, *keys.values()], [each for each in entries if each.ref in names]
+            )
+            return
+        except RefConflict as error:
+            if error.name in names:
+                raise
+            del keys[error.name]  # somebody submits with its key at this moment

@@ -14,6 +14,8 @@ from workflow_execute._records import SignalRecord
 from workflow_protocol import Hash, ThreadId
 
 Signal = Literal["pause", "cancel"]
+LocalSignal = Signal | Literal["shutdown"]
+"""`shutdown` is never sent to another process: the engine of the thread is closed."""
 
 _PREFIX = "signal/"
 _RETRY_S = 1.0
@@ -39,9 +41,9 @@ class Signals:
         self._store = store
         self._watch = watch
         self._leading = anyio.Lock()
-        self._running: dict[ThreadId, list[Callable[[Signal], None]]] = {}
+        self._running: dict[ThreadId, list[Callable[[LocalSignal], None]]] = {}
 
-    async def follow(self, thread_id: ThreadId, act: Callable[[Signal], None]) -> None:
+    async def follow(self, thread_id: ThreadId, act: Callable[[LocalSignal], None]) -> None:
         """Call `act` when somebody signals, until this is cancelled. Several may follow one."""
         acts = self._running.setdefault(thread_id, [])
         acts.append(act)
@@ -69,7 +71,7 @@ class Signals:
         """Which of some threads this engine runs."""
         return {each for each in thread_ids if each in self._running}
 
-    def send_here(self, thread_id: ThreadId, signal: Signal) -> bool:
+    def send_here(self, thread_id: ThreadId, signal: LocalSignal) -> bool:
         """Signal a thread that runs in this engine; false if it doesn't."""
         acts = tuple(self._running.get(thread_id, ()))
         for act in acts:

@@ -11,7 +11,7 @@ from workflow_execute._errors import ChildCancelled, ChildSuspended, LimitReache
 from workflow_execute._failure import message_of, origin_of, traceback_of
 from workflow_execute._records import SUSPENDED_CODE, Cause, StatusRecord, ThreadState
 from workflow_execute._result import ThreadResult
-from workflow_execute.owners._signals import Signal
+from workflow_execute.owners._signals import LocalSignal
 from workflow_protocol import Completion, Suspended, ThreadContext, ThreadId
 
 
@@ -117,13 +117,15 @@ def suspended(
     )
 
 
-def ended_by_signal(signal: Signal | None, limits: Limits) -> Ending:
+def ended_by_signal(signal: LocalSignal | None, limits: Limits) -> Ending:
     """Somebody paused or cancelled the thread, or, without a signal, its time is over."""
     match signal:
         case "pause":
             return suspended("paused", "paused")
         case "cancel":
             return CANCELLED
+        case "shutdown":
+            return suspended("the process that ran it was shut down", "shutdown")
         case None:
             seconds = limits.max_seconds or 0.0
             reason = f"the limit of {seconds:g} seconds is reached"

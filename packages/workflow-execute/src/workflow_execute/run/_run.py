@@ -26,7 +26,7 @@ from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import supervise
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.journal._entry import JournalEntry
-from workflow_execute.owners._signals import Signal
+from workflow_execute.owners._signals import LocalSignal
 from workflow_execute.run._ending import (
     CANCELLED,
     Ending,
@@ -104,7 +104,7 @@ class Run:
         self._turn = new_turn(services, budget, ctx.thread_id, self._notify)
         self._role = ""
         self._scope = anyio.CancelScope()
-        self._signal: Signal | None = None
+        self._signal: LocalSignal | None = None
         self._ran_before_ms = 0
         self._resumed: StoredThread | None = None
         self._now: NowWriter | None = None
@@ -179,11 +179,17 @@ class Run:
         result = self._workflow.definition.result
         return ending.result(self._ctx, result.name if result is not None else "")
 
-    async def begin(self, name: str, tags: Sequence[str] = (), *, registered: bool = False) -> None:
-        """Commit the start of a new thread."""
+    async def begin(
+        self, name: str, tags: Sequence[str] = (), *, registered: bool = False, key: str = ""
+    ) -> None:
+        """Commit the start of a new thread.
+
+        Raises:
+            RefConflict: its key has begun another thread.
+        """
         self._name = name
         parent = self._ancestors[-1][0] if self._ancestors else None
-        await self._writer.begin(self._ctx, name, parent, tags, registered=registered)
+        await self._writer.begin(self._ctx, name, parent, tags, registered=registered, key=key)
 
     async def resume(
         self, stored: StoredThread, attempts: Sequence[Sequence[JournalEntry]]
@@ -309,7 +315,7 @@ class Run:
             running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=self._turn.earlier_ms)
             await self._writer.set_status(running, self._turn)
 
-    def _stop(self, signal: Signal) -> None:
+    def _stop(self, signal: LocalSignal) -> None:
         self._signal = self._signal or signal
         self._scope.cancel()
 

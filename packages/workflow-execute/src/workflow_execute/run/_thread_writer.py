@@ -13,6 +13,7 @@ from workflow_execute._ids import now_ms
 from workflow_execute._records import FORMAT, StartRecord, StateRecord, StatusRecord
 from workflow_execute.owners._commit import commit_shielded
 from workflow_execute.run._turn import Turn
+from workflow_execute.threads._key import key_ref
 from workflow_execute.threads._read import StoredThread
 from workflow_execute.threads._summary import (
     ThreadSummary,
@@ -63,8 +64,13 @@ class ThreadWriter:
         tags: Sequence[str] = (),
         *,
         registered: bool = False,
+        key: str = "",
     ) -> None:
-        """Commit the start of a new thread, even if this is cancelled."""
+        """Commit the start of a new thread, with its key, even if this is cancelled.
+
+        Raises:
+            RefConflict: the key has begun another thread.
+        """
         prompt = content(ctx.start.prompt)
         record = StartRecord(
             format=FORMAT,
@@ -79,6 +85,7 @@ class ThreadWriter:
             parent_thread=parent,
             tags=tuple(tags),
             registered=registered,
+            key=key,
         )
         needed = (prompt.hash, ctx.bundle_hash, ctx.start.parent_state)
         start = node("start", record, [h for h in needed if h])
@@ -88,7 +95,11 @@ class ThreadWriter:
         with anyio.CancelScope(shield=True):  # a cancellation is recorded when the run ends
             await self._store.commit(
                 [prompt, start, status],
-                [self._move("head", None, start.hash), self._move("status", None, status.hash)],
+                [
+                    self._move("head", None, start.hash),
+                    self._move("status", None, status.hash),
+                    *([RefMove(key_ref(key), None, start.hash)] if key else []),
+                ],
                 [entry_of(with_status(summary, running))],
             )
         self.head, self._status = start.hash, status.hash

@@ -7,6 +7,7 @@ from collections.abc import Container
 from workflow_cas import RefConflict, RefMove, Store
 from workflow_execute._errors import ThreadNotDeletable, ThreadNotFound
 from workflow_execute.owners._signals import signal_ref
+from workflow_execute.threads._key import find_keyed, key_ref
 from workflow_execute.threads._read import list_threads, read_attempts, read_thread
 from workflow_execute.threads._summary import thread_ref
 from workflow_execute.threads._tree import ThreadTree, children_of_thread, read_tree
@@ -22,6 +23,7 @@ async def delete_thread(store: Store, thread_id: ThreadId) -> list[ThreadId]:
             raise ThreadNotDeletable(thread_id, needed[thread_id])
         ids = _ids_to_delete(tree, needed)
         found = {name: old for each in ids for name, old in (await _refs(store, each)).items()}
+        found |= await _key_refs(store, tree)
         try:
             await store.commit([], [RefMove(name, old, None) for name, old in found.items()])
         except RefConflict:  # somebody signals at this moment
@@ -32,6 +34,16 @@ async def delete_thread(store: Store, thread_id: ThreadId) -> list[ThreadId]:
 async def _refs(store: Store, thread_id: ThreadId) -> dict[str, Hash]:
     own = await store.refs(thread_ref(thread_id, ""))
     return {**own, **await store.refs(signal_ref(thread_id))}
+
+
+async def _key_refs(store: Store, tree: ThreadTree) -> dict[str, Hash]:
+    """The key of a thread, which is free again when the thread is gone. Children have none."""
+    thread = tree.thread
+    found = await store.ref(key_ref(thread.start.key)) if thread.start.key else None
+    keyed = await find_keyed(store, thread.start.key) if found is not None else None
+    if found is None or keyed is None or keyed.thread_id != thread.thread_id:
+        return {}
+    return {key_ref(thread.start.key): found}
 
 
 async def _children_started_elsewhere(store: Store, tree: ThreadTree) -> dict[ThreadId, ThreadId]:

@@ -339,6 +339,8 @@ def _apply_branch(start: StartRecord, branch: BranchRecord) -> StartRecord:
         for name in ("workflow", "prompt", "workspace", "bundle")
         if (value := getattr(branch, name)) is not None
     }
+    if branch.origin:  # a fork is nobody's submission
+        changes["key"] = ""
     return msgspec.structs.replace(start, thread_id=branch.thread_id, **changes)
 
 

@@ -7,7 +7,8 @@ reader of all of them come to the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import msgspec
 
@@ -26,6 +27,8 @@ PROMPT_CHARS = 200
 SUMMARY_CHARS = 300
 TOP = "top"
 """The label of threads that no other thread started."""
+SHUT_DOWN = "cause=shutdown"
+"""The label of threads that `Engine.recover` takes up though they ended in order."""
 
 
 class ThreadSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,6 +64,8 @@ class ThreadSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The thread that started it and waits for it."""
     origin: ThreadId | None = None
     """The thread that it was forked from."""
+    key: str = ""
+    """The key that it was submitted with."""
     tags: tuple[str, ...] = ()
     """As they were given at its start."""
     models: tuple[str, ...] = ()
@@ -98,12 +103,15 @@ _TAG = re.compile(r"\w[\w.:/=@+-]*")
 _decoder = msgspec.json.Decoder(ThreadSummary)
 
 
-def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Tags as they are kept: sorted, each once.
+def check_tags(tags: Iterable[str] | Mapping[str, str]) -> tuple[str, ...]:
+    """Tags as they are kept: sorted, each once; those of a mapping as `name=value`.
 
     Raises:
         ValueError: one is empty, too long, or has spaces or other signs.
     """
+    if isinstance(tags, Mapping):
+        pairs = cast("Mapping[str, str]", tags).items()
+        tags = [f"{name}={value}" for name, value in pairs]
     found = sorted(set(tags))
     for tag in found:
         if len(tag) > MAX_TAG_CHARS or not _TAG.fullmatch(tag):
@@ -124,6 +132,7 @@ def begun(start: StartRecord) -> ThreadSummary:
         state="running",
         parent=ThreadId(start.parent_thread) if start.parent_thread is not None else None,
         tags=start.tags,
+        key=start.key,
     )
 
 
@@ -143,7 +152,7 @@ def with_branch(summary: ThreadSummary, branch: BranchRecord) -> ThreadSummary:
     if not branch.origin:
         return summary
     return msgspec.structs.replace(
-        summary, started_ms=branch.at_ms, origin=ThreadId(branch.origin), parent=None
+        summary, started_ms=branch.at_ms, origin=ThreadId(branch.origin), parent=None, key=""
     )
 
 
@@ -194,6 +203,8 @@ def entry_of(summary: ThreadSummary) -> Entry:
         *(label_of("tag", tag) for tag in summary.tags),
         TOP if summary.parent is None else label_of("parent", summary.parent),
     ]
+    if summary.cause == "shutdown":
+        labels.append(SHUT_DOWN)
     return Entry(thread_ref(summary.thread_id, "head"), msgspec.json.encode(summary), tuple(labels))
 
 
