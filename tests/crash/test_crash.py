@@ -12,6 +12,7 @@ import pytest
 
 DRIVER = Path(__file__).with_name("driver.py")
 FAMILY = Path(__file__).with_name("family.py")
+CODE_ROLES = Path(__file__).with_name("code_roles.py")
 PARTS = 2
 
 
@@ -80,6 +81,31 @@ def test_a_thread_with_children_survives_a_kill_at_each_boundary(
 @pytest.mark.timeout(120)
 def test_a_thread_with_children_survives_a_kill_while_it_recovers_from_one(folder: Path) -> None:
     reports = drive(FAMILY, folder, "--twice")
+
+    assert [report["wrong"] for report in reports] == [{}] * PARTS
+    assert sum(report["points"] for report in reports) == 40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_functions_children_by_name_and_artifacts_survive_a_kill_at_each_boundary(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = drive(CODE_ROLES, folder)
+
+    points = sum(report["points"] for report in reports)
+    with capsys.disabled():
+        sys.stdout.write(f"\nkilled functions and children by name at {points} points\n")
+    assert [report["wrong"] for report in reports] == [{}] * PARTS
+    assert points > 80
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_functions_and_children_by_name_survive_a_kill_while_they_recover_from_one(
+    folder: Path,
+) -> None:
+    reports = drive(CODE_ROLES, folder, "--twice")
 
     assert [report["wrong"] for report in reports] == [{}] * PARTS
     assert sum(report["points"] for report in reports) == 40
