@@ -10,6 +10,7 @@ from workflow_agent_llm import create_llm_adapter
 from workflow_agent_react import CallHistory, ReactAdapterConfig, Toolset, tool, workspace_tools
 from workflow_execute import (
     ChildResult,
+    ChildTask,
     Engine,
     EventsMissed,
     ThreadHandle,
@@ -17,6 +18,8 @@ from workflow_execute import (
     Workflow,
     create_workflow,
     function_adapter,
+    run_child,
+    run_children,
     run_sync,
     run_workflow,
     workflow_adapter,
@@ -253,3 +256,25 @@ async def services(engine: Engine) -> None:
         await running.recover([run, workflow])
         assert_type((await recovery.taken[0]).value, object)
     assert_type(run_sync(run, Plan(phases=[])), ThreadResult[Plan | Review])
+
+
+async def children_are_typed(ctx: ThreadContext) -> list[Plan]:
+    """A task has the input type of its workflow, and what a child came to is of its result's."""
+    run = create_workflow(typed, AdapterBinding(adapter))
+    task = run.task(Plan(phases=[]), key="one")
+    assert_type(task, ChildTask[Plan | Review])
+    assert_type(await run_child(ctx, task), ChildResult[Plan | Review])
+    assert_type((await run_child(ctx, task)).value, Plan | Review)
+    assert_type(workflow.task("text"), ChildTask[object])
+    by_name = ChildTask(input="text", name="registered", key="two")
+    assert_type(by_name, ChildTask[object])
+    mixed: list[ChildTask] = [task, by_name, workflow.task("text")]
+    assert_type([each.value for each in await run_children(ctx, mixed)], list[object])
+    planning = WorkflowDefinition(table={START: planner, planner: END}, result=planner)
+    plan = create_workflow(planning, AdapterBinding(adapter))
+    found = await run_children(ctx, [plan.task(word, key=word) for word in ("a", "b")])
+    assert_type(found, list[ChildResult[Plan]])
+    assert_type(await run_child(ctx, workflow.task("t", key="three")), ChildResult[object])
+    as_role = {planner: workflow_adapter("plan", plan), "reviewer": workflow_adapter("by-name")}
+    create_workflow(typed, AdapterBinding(adapter, as_role))
+    return [each.value for each in found]

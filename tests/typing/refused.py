@@ -2,7 +2,17 @@
 
 import msgspec
 
-from workflow_execute import Engine, Workflow, create_workflow, function_adapter, run_sync
+from workflow_execute import (
+    ChildTask,
+    Engine,
+    Workflow,
+    create_workflow,
+    function_adapter,
+    run_child,
+    run_children,
+    run_sync,
+    workflow_adapter,
+)
 from workflow_protocol import (
     END,
     START,
@@ -117,3 +127,40 @@ async def submits(engine: Engine) -> None:
     len((await handle).value)  # error
     run_sync(run, "text")  # error
     await engine.recover({3: run})  # error
+
+
+async def children(ctx: ThreadContext, run: Workflow[Plan, Review]) -> list[Plan]:
+    run.task("text")  # error
+    run.task(Review(approved=True))  # error
+    run.task(Plan(1), "key")  # error
+    run.task(key="one")  # error
+    ChildTask(name="registered")  # error
+    await run_child(ctx, run)  # error
+    await run_children(ctx, run.task(Plan(1)))  # error
+    await run_children(ctx, [run])  # error
+    done = await run_child(ctx, run.task(Plan(1)))
+    assert done.value.phases  # error
+    assert done.last_value.approved  # error
+    found = await run_children(ctx, [run.task(Plan(1))])
+    return [each.value for each in found]  # error
+
+
+def gives_a_child(ctx: ThreadContext, run: Workflow[Plan, Review]) -> ChildTask[Plan]:
+    workflow_adapter(run)  # error
+    workflow_adapter("plan", "plan")  # error
+    workflow_adapter("plan", run, convert=count_steps)  # error
+    return run.task(Plan(len(ctx.steps)))  # error
+
+
+def bound(definition: WorkflowDefinition[Plan, Review], run: Workflow[Plan, Review]) -> None:
+    code = function_adapter(planner, lambda ctx: Plan(len(ctx.steps)))
+    AdapterBinding(overrides={planner: reviews})  # error
+    AdapterBinding(overrides={planner: run})  # error
+    AdapterBinding(overrides={planner: "model"})  # error
+    AdapterBinding(overrides=[code])  # error
+    AdapterBinding(code, code)  # error
+    create_workflow(definition, code)  # error
+    create_workflow(AdapterBinding(code), definition)  # error
+    text: Workflow[str, Review] = create_workflow(definition, AdapterBinding(code))  # error
+    other: Workflow[Plan, Plan] = create_workflow(definition, AdapterBinding(code))  # error
+    text.using(other)  # error
