@@ -16,7 +16,6 @@ from workflow_execute import (
     create_workflow,
     function_adapter,
     read_thread,
-    registered_names,
     run_children,
     run_workflow,
     workflow_adapter,
@@ -264,6 +263,6 @@ def test_the_names_that_a_workflow_needs_are_known_beforehand() -> None:
     deep = of(workflow_adapter("middle", of(workflow_adapter("a"))))
     again: Workflow[str, str] = of(workflow_adapter("again", lambda: again))
 
-    assert registered_names(deep) == ["a"]
-    assert registered_names(again) == []
-    assert registered_names(PARENT) == ["help"]
+    assert deep.registered_children == {"a": "role 'helper' → 'helper'"}
+    assert again.registered_children == {}
+    assert PARENT.registered_children == {"help": "role 'helper'"}

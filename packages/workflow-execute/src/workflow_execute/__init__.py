@@ -61,7 +61,6 @@ from workflow_execute._workflow import (
 from workflow_execute.children._adapter import (
     WorkflowAdapter,
     child_prompt,
-    registered_names,
     workflow_adapter,
     workflow_of_child,
 )
@@ -207,7 +206,6 @@ __all__ = [
     "read_thread",
     "read_tree",
     "read_turn",
-    "registered_names",
     "repair_summaries",
     "run_child",
     "run_children",

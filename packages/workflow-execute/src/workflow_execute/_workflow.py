@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Unpack, cast
+from typing import Any, Generic, Protocol, Unpack, cast, runtime_checkable
 
 import msgspec
 from typing_extensions import TypeVar
@@ -111,6 +111,30 @@ class Workflow(Generic[In, Out]):
         name = name or self.definition.roles[0].name
         return ChildTask(workflow=self, input=input, name=name, key=key)
 
+    @property
+    def registered_children(self) -> dict[str, str]:
+        """The names under which child workflows have to be registered, and which roles run them.
+
+        Those of `workflow_adapter`, in this workflow and in those that it has as objects. What a
+        function starts by a name of its own choice is not known before it does.
+        """
+        found: dict[str, str] = {}
+        seen: list[AnyWorkflow] = []
+        ahead: list[tuple[AnyWorkflow, str]] = [(self, "role ")]
+        while ahead:
+            each, place = ahead.pop(0)
+            if any(each is other for other in seen):
+                continue
+            seen.append(each)
+            for role, adapter in each.adapters.items():
+                if isinstance(adapter, RunsChildren):
+                    here, below = f"{place}{role!r}", adapter.child_workflow()
+                    if below is None:
+                        found.setdefault(adapter.name, here)
+                    else:
+                        ahead.append((below, f"{here} → "))
+        return found
+
     async def advance(self, ctx: ThreadContext) -> RoleStep | Completion:
         """Carry out the next role's turn, or say how the thread ends.
 
@@ -185,6 +209,20 @@ def failed_step(role: str, failure: Failure, usage: Usage) -> RoleStep:
         usage=usage,
         failure=failure,
     )
+
+
+@runtime_checkable
+class RunsChildren(Protocol):
+    """An adapter whose roles are child threads, as `workflow_adapter` makes it."""
+
+    @property
+    def name(self) -> str:
+        """What the workflow is called."""
+        ...
+
+    def child_workflow(self) -> AnyWorkflow | None:
+        """What the children run; `None` for what is registered under the name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

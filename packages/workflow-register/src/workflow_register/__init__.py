@@ -20,11 +20,11 @@ from workflow_register._home import (
     store_path,
     unpacked_path,
 )
+from workflow_register._names import check_name
 from workflow_register._registry import (
     DamagedRecord,
     Registration,
     WorkflowRecord,
-    check_name,
     list_workflows,
     load_registered,
     lookup,

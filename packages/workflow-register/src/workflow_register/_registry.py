@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -22,7 +21,8 @@ from workflow_cas import (
     node,
 )
 from workflow_protocol import Hash, WorkflowDescription
-from workflow_register._errors import NameRejected, UnknownWorkflow
+from workflow_register._errors import UnknownWorkflow
+from workflow_register._names import NAME, check_name
 from workflow_register._nearest import nearest
 from workflow_register.bundles._archive import Bundle, read_bundle
 from workflow_register.bundles._environment import Environment
@@ -30,7 +30,6 @@ from workflow_register.bundles._load import HasDefinition, load_workflow
 
 NODE_TYPE = "workflow"
 REF_PREFIX = "workflow/"
-NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MAX_TRIES = 20
 
 T = TypeVar("T")
@@ -72,17 +71,6 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     hash: Hash
     """The record's own object."""
     is_new: bool
-
-
-def check_name(name: str) -> str:
-    """Return a name that a workflow may have.
-
-    Raises:
-        NameRejected: it isn't lower-case words joined by '-'.
-    """
-    if len(name) > 100 or not NAME.fullmatch(name):
-        raise NameRejected(name)
-    return name
 
 
 async def register(

@@ -6,12 +6,12 @@ import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import cast
 
 import anyio.to_thread
 
 from uwf._errors import Failed, UsageError
 from uwf._overrides import Overrides, read_overrides, serve_recorded
+from uwf.commands._children import as_workflow, check_children
 from uwf.commands._hints import resume_command
 from uwf.commands._live import run_live
 from uwf.commands._model import model_or_default, require_local_model
@@ -26,13 +26,11 @@ from workflow_execute import (
     ReplayedRequest,
     StoredThread,
     ThreadResult,
-    Workflow,
     check_tags,
     compare,
     find_thread,
     read_input,
     read_thread,
-    registered_names,
     workflow_of_child,
 )
 from workflow_protocol import Hash, WorkflowError
@@ -41,7 +39,6 @@ from workflow_register import (
     Bundle,
     ConfiguredLlm,
     Environment,
-    HasDefinition,
     bundle_objects,
     check_name,
     environment_of,
@@ -87,8 +84,7 @@ def run(
             bundle, name = await read_registered(store, workflow), workflow
         with noting_models() as noted:
             imported = import_workflow(bundle)
-        for child in registered_names(imported):
-            await lookup(store, child)  # before anything is spent
+            await check_children(store, imported)
         given = read_input(imported, await anyio.to_thread.run_sync(input_words, imported, task))
         models = _configured(noted)
         for each in [*overrides.check_models(models), *models]:
@@ -312,7 +308,4 @@ def import_workflow(bundle: Bundle) -> AnyWorkflow:
     Raises:
         UsageError: it is one of something else.
     """
-    found: HasDefinition = load_workflow(bundle)
-    if not isinstance(found, Workflow):
-        raise UsageError("the entry's `run` was not made by workflow_execute.create_workflow")
-    return cast("AnyWorkflow", found)
+    return as_workflow(load_workflow(bundle))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from uwf._store import open_existing
@@ -9,11 +10,12 @@ from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
 from uwf.terminal._style import Styled, Words
 from uwf.terminal._table import Column
-from workflow_cas import open_store
+from workflow_cas import Store, open_store
 from workflow_protocol import WorkflowDescription
 from workflow_register import (
     Bundle,
     DamagedRecord,
+    UnknownWorkflow,
     WorkflowRecord,
     build_bundle,
     bundles_path,
@@ -21,6 +23,7 @@ from workflow_register import (
     check_name,
     find_home,
     list_workflows,
+    lookup,
     read_bundle,
     register,
     store_path,
@@ -44,13 +47,15 @@ def bundle(output: Output, entry: Path, folder: Path | None) -> int:
             "files": made.manifest.files,
             "roles": list(checked.workflow.roles),
             "requires": made.manifest.requires,
+            "children": list(checked.children),
             "environment": checked.environment,
         },
         str(path),
     )
     modules = _count(len(made.manifest.modules), "module")
     files = f" and {_count(len(made.files), 'file')}" if made.files else ""
-    output.say(f"bundled {modules}{files}; roles: {_roles(checked.workflow)}")
+    children = f"; runs by name: {', '.join(checked.children)}" if checked.children else ""
+    output.say(f"bundled {modules}{files}; roles: {_roles(checked.workflow)}{children}")
     return 0
 
 
@@ -77,6 +82,7 @@ def add(output: Output, name: str, path: Path) -> int:
             done = await register(
                 store, name, made, checked.workflow, environment=checked.environment
             )
+            await _tell_missing(output, store, checked.children)
         words = "is registered as" if done.is_new else "was registered already as"
         output.say(f"{name} {words} {made.hash[:12]}")
         return done.record
@@ -120,6 +126,15 @@ def _tell_unlocked(output: Output, bundle: Bundle) -> None:
     """Warn of packages that are installed in another version than the author has locked."""
     if others := unlike_lock(bundle):
         output.say(f"uwf: warning: other versions than in the lock file: {', '.join(others)}")
+
+
+async def _tell_missing(output: Output, store: Store, children: Mapping[str, str]) -> None:
+    """Warn of names that nothing is registered under yet: each may be added in any order."""
+    for name, role in children.items():
+        try:
+            await lookup(store, name)
+        except UnknownWorkflow as error:
+            output.say(f"uwf: warning: {role} runs the workflow {name!r}, and {error}")
 
 
 def _count(number: int, thing: str) -> str:

@@ -55,6 +55,10 @@ class WorkflowAdapter:
         """What the children run; `None` for what is registered under the name."""
         return self.source() if callable(self.source) else self.source
 
+    def child_workflow(self) -> AnyWorkflow | None:
+        """See `RunsChildren`."""
+        return self.workflow
+
     def fault_of(self, role: RoleDefinition[Any]) -> str:
         """See `CheckedAdapter`."""
         del role
@@ -162,23 +166,3 @@ def _child_workflow(workflow: AnyWorkflow, name: str) -> AnyWorkflow | None:
     bound = workflow.adapters.values()
     adapters = [a for a in bound if isinstance(a, WorkflowAdapter) and a.name == name]
     return adapters[0].workflow if adapters else None
-
-
-def registered_names(workflow: AnyWorkflow) -> list[str]:
-    """The names under which a workflow and those in it want other workflows to be registered."""
-    names: dict[str, None] = {}
-    seen: list[AnyWorkflow] = []
-    ahead = [workflow]
-    while ahead:
-        each = ahead.pop()
-        if any(each is other for other in seen):
-            continue
-        seen.append(each)
-        for adapter in each.adapters.values():
-            if isinstance(adapter, WorkflowAdapter):
-                below = adapter.workflow
-                if below is None:
-                    names[adapter.name] = None
-                else:
-                    ahead.append(below)
-    return list(names)

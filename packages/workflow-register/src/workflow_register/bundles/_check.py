@@ -39,6 +39,8 @@ class CheckedBundle(msgspec.Struct, frozen=True, kw_only=True):
 
     workflow: WorkflowDescription
     environment: Environment
+    children: dict[str, str] = {}
+    """The names under which child workflows have to be registered, and which roles run them."""
 
 
 async def check_bundle(bundle: Bundle, *, timeout_s: float = CHECK_TIMEOUT_S) -> CheckedBundle:
@@ -52,7 +54,8 @@ async def check_bundle(bundle: Bundle, *, timeout_s: float = CHECK_TIMEOUT_S) ->
         timeout_s: seconds for the whole import; then the process and its children are killed.
 
     Raises:
-        EntryError: the entry can't be imported, takes too long, or exports no workflow.
+        EntryError: the entry can't be imported, takes too long, exports no workflow, or wants a
+            child of a name that no workflow can have.
     """
     entry = bundle.place(bundle.manifest.entry)
     with tempfile.TemporaryDirectory(prefix="uwf-check-") as folder:
@@ -75,8 +78,8 @@ async def check_bundle(bundle: Bundle, *, timeout_s: float = CHECK_TIMEOUT_S) ->
     match found:
         case InvalidEntry(path=path, message=message, line=line):
             raise EntryError(path, message, line=line)
-        case ValidEntry(workflow=workflow, environment=environment):
-            return CheckedBundle(workflow=workflow, environment=environment)
+        case ValidEntry(workflow=workflow, environment=environment, children=children):
+            return CheckedBundle(workflow=workflow, environment=environment, children=children)
 
 
 async def _run_child(bundle: Bundle, folder: Path) -> tuple[int, bytes, bytes]:

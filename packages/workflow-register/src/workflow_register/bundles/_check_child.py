@@ -6,17 +6,30 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import anyio
 import msgspec
 
 from workflow_protocol import WorkflowDescription, describe
-from workflow_register._errors import EntryError
+from workflow_register._errors import EntryError, NameRejected
+from workflow_register._names import check_name
 from workflow_register.bundles._archive import read_bundle
 from workflow_register.bundles._environment import Environment, environment_of
 from workflow_register.bundles._load import load_workflow
+
+
+@runtime_checkable
+class HasChildren(Protocol):
+    """What `create_workflow`, above, makes: it knows what its children run."""
+
+    @property
+    def registered_children(self) -> Mapping[str, str]:
+        """The names of registered workflows, and which roles run them."""
+        ...
 
 
 class ValidEntry(msgspec.Struct, frozen=True, kw_only=True, tag="described"):
@@ -24,6 +37,7 @@ class ValidEntry(msgspec.Struct, frozen=True, kw_only=True, tag="described"):
 
     workflow: WorkflowDescription
     environment: Environment
+    children: dict[str, str] = {}
 
 
 class InvalidEntry(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
@@ -64,13 +78,27 @@ async def inspect(data: bytes, origin: str | None, local_folders: list[str]) -> 
         origin=None if origin is None else Path(origin),
         local_folders=tuple(map(Path, local_folders)),
     )
+    place = bundle.place(bundle.manifest.entry)
     try:
-        definition = load_workflow(bundle).definition
+        workflow = load_workflow(bundle)
     except EntryError as error:
         return InvalidEntry(path=str(error.path), message=error.reason, line=error.line)
     try:
-        return ValidEntry(workflow=describe(definition), environment=environment_of(bundle))
+        described = describe(workflow.definition)
     except Exception as error:  # noqa: BLE001 - a role's schema may run any code
         words = " ".join(str(error).split())
         message = f"a role's schema can't be given as JSON Schema: {words}; change the role's type"
-        return InvalidEntry(path=bundle.place(bundle.manifest.entry), message=message)
+        return InvalidEntry(path=place, message=message)
+    try:
+        children = dict(workflow.registered_children) if isinstance(workflow, HasChildren) else {}
+    except Exception as error:  # noqa: BLE001 - a function that gives a child's workflow is code
+        words = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        message = f"a function that gives a child's workflow raised {words}"
+        return InvalidEntry(path=place, message=message)
+    for name, role in children.items():
+        try:
+            check_name(name)
+        except NameRejected as error:
+            message = f"{role} runs what is registered under a name, but {error}"
+            return InvalidEntry(path=place, message=message)
+    return ValidEntry(workflow=described, environment=environment_of(bundle), children=children)
