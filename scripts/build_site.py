@@ -18,7 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "docs"
 TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-FIRST_PAGES = ("workflows", "agents", "tools", "models", "durability", "watching", "testing")
+FIRST_PAGES = (
+    "install", "workflows", "conditions", "agents", "tools", "mcp", "models", "durability",
+    "watching", "testing",
+)  # fmt: skip
 """Of `docs/`, in the order in which a newcomer wants them; the others follow by name."""
 
 

@@ -127,6 +127,24 @@ def test_no_file_but_the_lock_names_a_package_index() -> None:
     assert named == []
 
 
+def test_the_page_names_each_package_that_pip_has_to_be_told_of() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    lines = re.findall(
+        r"^([\w-]+) ?@ ?git\+https://HOST/\S+#subdirectory=packages/(\S+)$", page, re.M
+    )
+    wanted, ahead = set[str](), ["uwf"]
+    while ahead:
+        name = ahead.pop()
+        if name not in wanted:
+            wanted.add(name)
+            needs = project(ROOT / "packages" / name)["dependencies"]
+            ahead += [each.partition("==")[0] for each in needs if each.partition("==")[0] in NAMES]
+
+    assert [name for name, folder in lines if name != folder] == []
+    assert sorted(name for name, _ in lines) == sorted(wanted)
+    assert set(re.findall(r"==([\d.]+)", page)) == {project(PACKAGES[0])["version"]}
+
+
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All packages built, from an sdist each."""
@@ -158,6 +176,31 @@ def clean_environment(folder: Path, wheels: Path, *wanted: str) -> str:
     subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
     subprocess.run([*install, *pinned], check=True)
     return python
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_project_depends_on_one_package_by_git_and_has_its_siblings(tmp_path: Path) -> None:
+    bare = {
+        k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT")
+    }
+
+    def run(*words: str, cwd: Path = tmp_path) -> str:
+        return subprocess.run(
+            words, cwd=cwd, env=bare, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+
+    run("git", "clone", "--quiet", "--bare", str(ROOT), "workforce.git")
+    mine = tmp_path / "mine"
+    run("uv", "init", "--quiet", "--bare", "--python", sys.executable, "mine")
+    wanted = f"uwf @ git+{(tmp_path / 'workforce.git').as_uri()}#subdirectory=packages/uwf"
+    run("uv", "add", "--quiet", wanted, cwd=mine)
+
+    greet = "from uwf.examples.greet import run; import uwf; print(run, uwf.__file__)"
+    said = run("uv", "run", "--quiet", "python", "-c", greet, cwd=mine)
+    assert said.startswith("Workflow(greeter) ")
+    assert str(mine / ".venv") in said
+    assert "workflow-protocol" in (mine / "uv.lock").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
