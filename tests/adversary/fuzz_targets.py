@@ -25,13 +25,13 @@ from workflow_agent_react import (
     create_react_adapter,
     tool,
 )
-from workflow_agent_react.workspace._gitignore import Effort, Rules
 from workflow_agent_react.workspace._workspace import Workspace
 from workflow_protocol import StartStep, ThreadContext, ThreadId
 from workflow_reactor import MaxRoundsExceeded, NoProgress
 from workflow_reactor.testing import ScriptedLlm, call
 from workflow_register import BundleCorrupt, ConfigError, build_bundle, read_bundle
 from workflow_register.config._yaml import parse_config
+from workflow_workspace import Effort, Rules
 
 from .fuzz_replies import dialects, replies, schemas, texts
 from .fuzz_thread_files import thread_files

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from workflow_agent_react.search._search import search_files
-from workflow_agent_react.workspace._gitignore import Effort, Rules
 from workflow_agent_react.workspace._listing import list_files
 from workflow_agent_react.workspace._walk import walk
 from workflow_agent_react.workspace._workspace import Workspace
+from workflow_workspace import Effort, Rules
 
 PIECES = [
     b"a", b"b", b"ab", b"*", b"**", b"***", b"?", b"/", b"/", b"/", b"[ab]", b"[!a]", b"[^a/]",

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from uwf.commands._sandbox_use import NO_SANDBOX
-from workflow_agent_react.git._places import WORKTREE
+from workflow_workspace.git._places import WORKTREE
 
 from .parsers import PARSERS, Parser, quietly
 from .work import cpu_s, lines_run

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from workflow_agent_react.workspace._gitignore import Effort
 from workflow_agent_react.workspace._walk import walk
 from workflow_agent_react.workspace._workspace import Workspace
+from workflow_workspace import Effort
 
 
 def seen(root: Path, folder: str = ".") -> list[str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react.workspace._gitignore import Effort, Rules
+from workflow_workspace import Effort, Rules
 
 _MAX_CHARS = 1_000
 _MAX_GLOBS = 100

@@ -24,11 +24,11 @@ from workflow_agent_react.search._grep import (
 )
 from workflow_agent_react.search._name_filter import name_filter
 from workflow_agent_react.workspace._encoding import read_text
-from workflow_agent_react.workspace._gitignore import Effort
 from workflow_agent_react.workspace._names import actual_path, printable
 from workflow_agent_react.workspace._paths import NoSuchPath, told_to_the_model
 from workflow_agent_react.workspace._walk import Entry, walk
 from workflow_agent_react.workspace._workspace import Workspace
+from workflow_workspace import Effort
 
 MAX_MATCHES = 100
 MAX_SHOWN_CHARS = 15_000  # below an adapter's own cut, as for `read_file`

@@ -15,16 +15,17 @@ from typing import Literal
 import msgspec
 
 from workflow_agent_react._errors import SandboxUnavailable, ToolError
-from workflow_agent_react.git._links import linked_repositories, set_aside
-from workflow_agent_react.git._places import (
+from workflow_agent_react.shell._machine import machine
+from workflow_agent_react.shell._mounts import Mounts
+from workflow_workspace import (
     GitPlaces,
     enclosing_repository,
     find_git_places,
+    git_settings,
+    linked_repositories,
     nested_repositories,
+    set_aside,
 )
-from workflow_agent_react.git._settings import git_settings
-from workflow_agent_react.shell._machine import machine
-from workflow_agent_react.shell._mounts import Mounts
 
 _log = logging.getLogger("workflow_agent_react")
 

@@ -1,6 +1,6 @@
 """What the tools that write may not write: files by which git would run a program.
 
-Commands in the sandbox are kept from the same by what `git/_places.py` finds.
+Commands in the sandbox are kept from the same by what `find_git_places` finds.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import unicodedata
 from collections.abc import Sequence
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react.git._places import GIT_FOLDER
-from workflow_agent_react.git._settings import git_settings
 from workflow_agent_react.workspace._workspace import Workspace
+from workflow_workspace import GIT_FOLDER, git_settings
 
 
 def must_not_steer_git(workspace: Workspace, path: str, names: Sequence[str]) -> None:

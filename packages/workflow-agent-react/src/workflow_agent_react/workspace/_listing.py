@@ -5,11 +5,11 @@ from __future__ import annotations
 import posixpath
 from collections import Counter, deque
 
-from workflow_agent_react.workspace._gitignore import Effort
 from workflow_agent_react.workspace._names import actual_path, composed, plain, printable
 from workflow_agent_react.workspace._paths import told_to_the_model
 from workflow_agent_react.workspace._walk import IgnoreRules, Kind, scan
 from workflow_agent_react.workspace._workspace import Workspace
+from workflow_workspace import Effort
 
 MAX_LISTED = 300
 MAX_LISTED_CHARS = 15_000  # below an adapter's own cut, as for `read_file`

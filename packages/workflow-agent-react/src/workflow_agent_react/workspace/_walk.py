@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react.workspace._gitignore import Effort, Rules
 from workflow_agent_react.workspace._workspace import Workspace
+from workflow_workspace import Effort, Rules
 
 _MAX_IGNORE_BYTES = 64 * 1024
 _MAX_DEPTH = 64

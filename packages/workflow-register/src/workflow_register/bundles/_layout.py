@@ -34,6 +34,7 @@ ENGINE = frozenset(
         "workflow_temporal",
         "workflow_util_agent",
         "workflow_web",
+        "workflow_workspace",
     }
 )
 """Our own packages, which are never local code of an entry, wherever they lie."""

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from functools import lru_cache
 
-from workflow_agent_react.git._places import git_folder_of
+from workflow_workspace.git._places import git_folder_of
 
 _IS_LINK = b"\0\0\xe0\0"  # mode 160000 in an entry of the index (gitformat-index(5))
 _IS_SPLIT = b"link"  # most entries are in another file
