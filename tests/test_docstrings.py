@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from importlib import import_module
+from pathlib import Path
 
-import uwf
+ROOT = Path(__file__).parent.parent
 
 
 def fields_without_words(source: str) -> list[str]:
@@ -36,12 +38,24 @@ def is_text(node: ast.stmt | None) -> bool:
     )
 
 
-def test_each_field_of_an_authors_class_is_explained() -> None:
-    named = [getattr(uwf, name) for name in uwf.__all__]
+def public_classes() -> list[type]:
+    """Those of every package, and of what it brings for tests."""
+    modules = [path.parent for path in ROOT.glob("packages/*/src/*/__init__.py")]
+    with_fakes = [path.name for path in modules if list(path.glob("testing*"))]
+    names = [*(path.name for path in modules), *(f"{name}.testing" for name in with_fakes)]
+    found = (
+        getattr(module, name)
+        for module in map(import_module, names)
+        for name in getattr(module, "__all__", ())
+    )
+    return list(dict.fromkeys(each for each in found if inspect.isclass(each)))
+
+
+def test_each_field_of_a_public_class_is_explained() -> None:
     bare = {
         each.__qualname__: names
-        for each in named
-        if inspect.isclass(each) and (names := fields_without_words(inspect.getsource(each)))
+        for each in public_classes()
+        if (names := fields_without_words(inspect.getsource(each)))
     }
 
     assert bare == {}

@@ -17,6 +17,7 @@ class AgentRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a run of an agent went. The journal keeps it, and errors carry it. It holds no keys."""
 
     how: RunOutcome
+    """How it ended."""
     text: str = ""
     """Its final words. Where the run was stopped, the latest that it said."""
     words: str = ""
@@ -28,6 +29,8 @@ class AgentRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: int | None = None
     """The HTTP status that its provider refused with, where it says so."""
     session_id: str = ""
+    """The agent's own id of its session; empty where it has none."""
     wall_s: float = 0.0
+    """Seconds that it took."""
     usage: Usage = UNKNOWN
     """A run counts as one call, however many the agent made."""

@@ -62,9 +62,13 @@ class CommandAdapter:
     """An adapter that runs a command. Made by `command_adapter`."""
 
     command: Command
+    """The program and its arguments, or a function of the thread that gives them."""
     shell: Callable[[], Shell]
+    """Makes what runs it, when a role runs."""
     timeout_s: float
+    """Seconds that it may take."""
     effect: Effect
+    """What running it twice means."""
 
     def fault_of(self, role: RoleDefinition[Any]) -> str:
         """See `CheckedAdapter`."""

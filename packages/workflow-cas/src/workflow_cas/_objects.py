@@ -23,8 +23,11 @@ class Stored(msgspec.Struct, frozen=True):
     """An object as it is stored. Made by `content` and `node`, or given by `Store.get`."""
 
     hash: Hash
+    """SHA-256 of the data."""
     kind: Kind
+    """A content, which is any bytes, or a node, which is JSON with refs."""
     data: bytes
+    """The bytes."""
     refs: tuple[Hash, ...] = ()
     """The objects that this one needs. Contents have none."""
 
@@ -52,9 +55,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose payload is not decoded yet."""
 
     hash: Hash
+    """SHA-256 of its bytes."""
     type: str
+    """What the payload is, such as `state`."""
     payload: msgspec.Raw
+    """JSON, as it is stored."""
     refs: tuple[Hash, ...]
+    """The objects that it needs."""
 
     def read(self, type: type[T]) -> T:
         """Decode the payload.
@@ -75,6 +82,7 @@ class RefMove(msgspec.Struct, frozen=True):
     """Move a ref from `old` to `new`; also what `Store.watch` reports."""
 
     name: str
+    """Of the ref."""
     old: Hash | None
     """Where it must be now; `None` says that it must not exist."""
     new: Hash | None

@@ -27,6 +27,7 @@ class Problem:
     place: str
     """The object's hash, `ref <name>`, or what part of the file it is."""
     message: str
+    """What is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,15 @@ class VerifyReport:
     """What `verify` looked at and everything that is wrong with it."""
 
     objects: int
+    """How many objects were read."""
     refs: int
+    """How many refs."""
     bytes: int
+    """Of the objects' data."""
     entries: int = 0
+    """How many entries of the index."""
     problems: tuple[Problem, ...] = ()
+    """What is wrong with it."""
 
     @property
     def ok(self) -> bool:
@@ -50,10 +56,13 @@ class GcReport:
     """What `collect_garbage` removed, or would remove in a dry run."""
 
     kept: int
+    """How many objects are left."""
     removed: tuple[Hash, ...]
     """Sorted."""
     removed_bytes: int
+    """Of the removed objects' data."""
     dry_run: bool
+    """Whether nothing was removed in fact."""
 
 
 class Store(Protocol):

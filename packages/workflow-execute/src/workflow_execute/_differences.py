@@ -28,6 +28,7 @@ class Difference(NamedTuple):
     at: int
     """Bytes from the beginning; the difference begins in the next `within` bytes."""
     within: int
+    """How many bytes the place is known to. 1 is exact."""
     now: str
     """The beginning of what stands there now."""
     recorded: str | None = None

@@ -42,8 +42,11 @@ class FunctionAdapter(Generic[T]):
     """An adapter that calls a function. Made by `function_adapter`."""
 
     role: RoleDefinition[T]
+    """The role that it carries out."""
     fn: Callable[[ThreadContext], Awaitable[T]] | Callable[[ThreadContext], T]
+    """Gives the role's value from the thread."""
     effect: Effect
+    """What calling it twice means."""
 
     def fault_of(self, role: RoleDefinition[Any]) -> str:
         """See `CheckedAdapter`."""

@@ -40,17 +40,25 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """How a thread began. Node type `start`."""
 
     format: int
+    """Of the payloads; see `FORMAT`."""
     thread_id: str
+    """The thread that begins."""
     workflow: str
     """The name it was run under, for people."""
     prompt: Hash
+    """The content with its task."""
     workspace: str
+    """The folder that its roles work in."""
     at_ms: int
+    """When, in ms since 1970."""
     depth: int = 0
+    """How many threads are above it."""
     bundle: Hash | None = None
+    """What it runs; `None` for a workflow of a program's own."""
     parent_state: Hash | None = None
     """The state of the parent thread from which this child was started."""
     parent_thread: str | None = None
+    """The thread that started it."""
     tags: tuple[str, ...] = ()
     """What it is found by, besides. Forks keep them."""
     registered: bool = False
@@ -67,23 +75,34 @@ class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
     format: int
+    """Of the payloads; see `FORMAT`."""
     thread_id: str
+    """The thread that begins or goes on here."""
     at_ms: int
+    """When, in ms since 1970."""
     origin: str = ""
     """The thread that this one was forked from."""
     workflow: str | None = None
+    """The name that it runs under from here; `None` for the same as before."""
     prompt: Hash | None = None
+    """The content with its new task; `None` for the same."""
     workspace: str | None = None
+    """Its new folder; `None` for the same."""
     bundle: Hash | None = None
+    """Its new bundle; `None` for the same."""
 
 
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step. Node type `state`; its first ref is the state before, or the start."""
 
     role: str
+    """Who made the step."""
     step: int
+    """Which it is, counted from 0."""
     at_ms: int
+    """When it was committed, in ms since 1970."""
     elapsed_ms: int = 0
+    """How long the turn was at work, all its runs together."""
     value: int = 1
     """The position of the role's value as JSON."""
     content: int = 1
@@ -93,6 +112,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     child_threads: tuple[str, ...] = ()
     """The threads that the turn started; what they came to is among the refs."""
     usage: Usage = Usage()
+    """What its models and agents took."""
     charged_tokens: int | None = None
     """What the step counts against limits, where that isn't its usage."""
     charged_micros: int = 0
@@ -131,15 +151,20 @@ class TurnRecord(
     """
 
     key: str
+    """Unique within the turn, such as `llm/3`."""
     at_ms: int
+    """When it was written, in ms since 1970."""
     kind: TurnKind = "result"
+    """What it tells; see above."""
     effect: Effect = Effect.READ
+    """What doing it twice means."""
     digest: str = ""
     """The first 12 bytes of the input's digest, in base64."""
     size: int = 0
     """The bytes of the input. `fingerprint` tells where they differ from others, roughly; see
     `_differences`."""
     fingerprint: str = ""
+    """A few bytes of it, by which a replay says where an input differs."""
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The result, if it is JSON; otherwise it is a content, and the last ref."""
     first: bool = False
@@ -164,8 +189,11 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """How the latest run of a thread stands. Node type `status`."""
 
     state: ThreadState
+    """How the run stands."""
     at_ms: int
+    """Since when, in ms since 1970."""
     return_code: int | None = None
+    """That of the command; `None` while it runs."""
     summary: str = ""
     """The completion's summary, or the reason for any other state."""
     error: str = ""
@@ -177,6 +205,7 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     limit: str = ""
     """The name of the limit that is reached, for the cause `limit`."""
     cause: Cause = ""
+    """What a suspended thread waits for."""
     place: str = ""
     """The role at work when it ended, for all but `completed`."""
     turn_ms: int = 0
@@ -194,6 +223,7 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     charged_tokens: int = 0
     """What that turn has counted against limits by now."""
     charged_micros: int = 0
+    """The same in millionths of the currency of the price table."""
     models: tuple[str, ...] = ()
     """The models that it has asked by now."""
 

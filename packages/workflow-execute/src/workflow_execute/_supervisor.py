@@ -55,7 +55,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What the supervisor says."""
 
     decision: Literal["continue", "stop"]
+    """Whether the thread goes on."""
     reason: str
+    """Why, in words for people."""
 
 
 SupervisorFn = Callable[[ThreadContext], Awaitable[Decision]]

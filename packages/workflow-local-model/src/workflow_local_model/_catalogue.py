@@ -17,6 +17,7 @@ class HubSource:
     """The weights as one file behind an HTTP URL, such as a model hub has them."""
 
     url: str
+    """Of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,9 @@ class LocalModel:
     """A model that can run on this machine.
 
     Attributes:
+        name: what it is called after `local/`.
+        size_bytes: of its weights.
+        description: what it is good for, in a line.
         file_name: the name of its weights in the cache.
         sha256: the hash that the weights must have, whichever source they come from.
         licence: the SPDX name of the licence that the model's makers gave it.

@@ -16,7 +16,9 @@ class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
     """A role as data."""
 
     description: str
+    """What it does, for people."""
     system_prompt: str
+    """What its model is told."""
     schema: JsonObject
     """JSON Schema of the role's value."""
 
@@ -29,17 +31,24 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One way from a role to the next. `condition` is `None` for "otherwise"."""
 
     source: str
+    """A role, or `START`."""
     target: str
+    """A role, or `END`."""
     condition: str | None = None
+    """Its name; `None` for a way that is taken in any other case."""
     condition_description: str | None = None
+    """What it means, for people."""
     kind: EdgeKind = "table"
+    """Whether it is a transition or where a failure leads."""
 
 
 class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A workflow as data: what it says of itself without its code."""
 
     description: str
+    """What it does, for people."""
     roles: dict[str, RoleDescription]
+    """By name, in the order of the table."""
     edges: list[Edge]
     """The transitions in the order of the table, then where failures lead."""
     complete: str = "completed"

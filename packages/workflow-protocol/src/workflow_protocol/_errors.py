@@ -31,7 +31,9 @@ class Fault(NamedTuple):
     """One thing that is wrong: the place and what to do about it."""
 
     place: str
+    """Where in the definition, such as `table[writer][0]`; empty for the whole."""
     message: str
+    """What is wrong, and what to do."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message

@@ -51,6 +51,7 @@ class ThreadStarted(_Event, frozen=True):
     """A thread began or, if `recorded`, went on. Its child threads' events come before its end."""
 
     prompt: str
+    """The task."""
     workflow: str = ""
     """The name that it was started under."""
     previous_trace: str = ""
@@ -71,20 +72,26 @@ class RoundStarted(_Event, frozen=True):
     """
 
     round: int
+    """Counted from 0 within the turn."""
     max_rounds: int
+    """How many the turn may have."""
     model: str = ""
     """The name that is asked for."""
     provider: str = ""
+    """The provider's name in the configuration, or else the host of its base URL."""
 
 
 class ModelReplied(_Event, frozen=True):
     """The reply of one model call. The engine adds `usage` to the step's."""
 
     round: int
+    """Counted from 0 within the turn."""
     usage: Usage
+    """The tokens that it took."""
     text: str = ""
     """The beginning of what the model said beside its calls."""
     elapsed_ms: int = 0
+    """From the request to the reply, retries included; of a recorded one, as it was then."""
     model: str = ""
     """The name that was asked for."""
     response_model: str = ""
@@ -103,13 +110,17 @@ class ModelFailed(_Event, frozen=True):
     ends, unless the role catches it."""
 
     round: int
+    """Counted from 0 within the turn."""
     error: str
     """What `error_type` gives of the exception."""
     message: str
     """The beginning of what it says."""
     elapsed_ms: int = 0
+    """From the request to its end, retries included."""
     model: str = ""
+    """The name that was asked for."""
     provider: str = ""
+    """The provider's name in the configuration, or else the host of its base URL."""
 
 
 class ToolStarted(_Event, frozen=True):
@@ -119,7 +130,9 @@ class ToolStarted(_Event, frozen=True):
     """
 
     name: str
+    """Of the tool."""
     arguments: str
+    """A JSON object as text."""
     call_id: str = ""
     """The model's id for the call."""
     round: int = 0
@@ -130,14 +143,20 @@ class ToolFinished(_Event, frozen=True):
     """A tool call ended. `summary` is the beginning of its result."""
 
     name: str
+    """Of the tool."""
     ok: bool
+    """Whether the call did what was asked."""
     skipped: bool = False
     """It was not made, and nothing told that it began: the model gave its result earlier in the
     same reply."""
     summary: str = ""
+    """The beginning of the result, or of what was wrong."""
     elapsed_ms: int = 0
+    """How long the call took; of a recorded one, as it was then."""
     call_id: str = ""
+    """The model's id for the call."""
     round: int = 0
+    """Of the reply that made the call."""
     error: str = ""
     """Why it is not `ok`: the name of the class of what the tool raised, or one of `CALL_FAULTS`;
     empty for what was skipped."""
@@ -171,15 +190,20 @@ class Retrying(_Event, frozen=True):
     """A provider fault passed by; the request of `key` is sent again after `wait_s` seconds."""
 
     reason: str
+    """What went wrong."""
     attempt: int
+    """Which attempt has failed, counted from 1."""
     wait_s: float
+    """Seconds until the next one."""
     round: int = 0
+    """Of the model call, counted from 0."""
 
 
 class Replied(_Event, frozen=True):
     """An adapter's own words for the step. The engine stores them as the step's content."""
 
     content: str
+    """The words, which later roles read in the place of the value."""
 
 
 class Resolved(_Event, Generic[T], frozen=True):
@@ -189,15 +213,20 @@ class Resolved(_Event, Generic[T], frozen=True):
     """
 
     value: T
+    """What was read."""
     json: bytes
+    """What it was read from."""
 
 
 class RoleFinished(_Event, frozen=True):
     """A step of `role` was committed. `value` is the role's value as JSON."""
 
     value: str
+    """As JSON."""
     usage: Usage
+    """What the whole turn took."""
     elapsed_ms: int = 0
+    """How long the turn was at work."""
 
 
 class RoleStopped(_Event, frozen=True):
@@ -212,6 +241,7 @@ class RoleStopped(_Event, frozen=True):
     message: str
     """The beginning of what it says."""
     elapsed_ms: int = 0
+    """How long the turn was at work."""
     leads_to: str = ""
     """The role that comes next, where the failure leads on."""
 
@@ -222,7 +252,9 @@ class ThreadEnded(_Event, frozen=True):
     state: str
     """`interrupted` where the store failed, so that the end is not recorded."""
     return_code: int
+    """0 done, 1 failed, 3 suspended, 130 cancelled; others are a workflow's own."""
     summary: str
+    """The completion in words, or the reason for any other end."""
     error: str = ""
     """The type of the exception, where a role failed."""
     origin: str = ""

@@ -17,7 +17,9 @@ class ScopedJournal(msgspec.Struct, frozen=True):
     """Puts `<name>/` before each key, so that two loops in one turn don't share their keys."""
 
     inner: Journal
+    """The turn's journal."""
     name: str
+    """What its keys begin with."""
 
     async def run(
         self,

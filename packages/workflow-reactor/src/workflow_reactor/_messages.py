@@ -32,6 +32,7 @@ class Message(msgspec.Struct, frozen=True):
     """One message of a conversation as the provider gets it."""
 
     role: Literal["system", "user", "assistant", "tool"]
+    """Who speaks."""
     json: bytes
     """The encoded message, exactly as it stands in each request."""
     call_ids: tuple[str, ...] = ()
@@ -74,10 +75,15 @@ class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A model's reply, whatever shape it came in."""
 
     text: str
+    """What it says beside its calls; empty if nothing."""
     tool_calls: tuple[ToolCall, ...] = ()
+    """In the order in which the model wrote them."""
     finish: Finish = "stop"
+    """Why the reply ended."""
     usage: Usage = Usage()
+    """The tokens that it took."""
     reasoning: str = ""
+    """What the model thought aloud, where the endpoint tells."""
     message: Message
     """What is sent back as the assistant's turn: valid for the strictest endpoint."""
     raw: bytes

@@ -45,10 +45,15 @@ class ThreadReactorConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What stays the same over all calls of a reactor."""
 
     llm: LlmFn | LlmSource
+    """The model, or where it is found when it is first asked."""
     system_prompt: str
+    """What the model is told first."""
     tools: Sequence[ToolDefinition] = ()
+    """What it may call, beside `resolve`."""
     tool_handler: ToolHandler = no_tools
+    """Makes the calls, and gives their results as text."""
     max_rounds: int = 10
+    """How many model calls one question may take."""
 
 
 class ThreadReactorFn(Protocol):

@@ -18,6 +18,7 @@ class CallOutcome(NamedTuple):
     """How a call ended, for observers."""
 
     text: str
+    """The result, or what was wrong."""
     error: str = ""
     """See `ToolFinished.error`; empty where it went well."""
 

@@ -9,7 +9,9 @@ class ToolResult(msgspec.Struct, frozen=True, array_like=True):
     """What a call came to. The journal records it, whole."""
 
     ok: bool
+    """Whether the call did what was asked."""
     text: str
+    """The result, or what was wrong."""
     arguments: str = ""
     """What it ran with, where that is not what the model wrote."""
     note: str = ""

@@ -34,6 +34,7 @@ class ConfigFault(NamedTuple):
     key: str
     """Such as `providers.openai.base_url`; empty for the file as a whole."""
     message: str
+    """What is wrong, and what to do."""
 
     def __str__(self) -> str:
         line = "" if self.line is None else f":{self.line}"

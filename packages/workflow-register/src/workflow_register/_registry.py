@@ -39,6 +39,7 @@ class WorkflowRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One registration of a bundle under a name, as it is stored."""
 
     name: str
+    """What it is called."""
     version: int = 1
     """Counts the registrations of the name, from 1; pruning the history renumbers nothing."""
     bundle: Hash
@@ -48,7 +49,9 @@ class WorkflowRecord(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
     """The file name of the entry script."""
     description: WorkflowDescription
+    """What it says of itself."""
     registered_at_ms: int
+    """When, in ms since 1970."""
     environment: Environment | None = None
     """The versions that it was checked under."""
     previous: Hash | None = None
@@ -59,18 +62,22 @@ class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in a list where a record can't be read, so that the others are still seen."""
 
     name: str
+    """What is registered under it."""
     hash: Hash
     """The object that can't be read."""
     reason: str
+    """Why it can't be read."""
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """What `register` did. `is_new` is false if the name had this very bundle already."""
 
     record: WorkflowRecord
+    """What stands under the name now."""
     hash: Hash
     """The record's own object."""
     is_new: bool
+    """Whether anything was written."""
 
 
 async def register(

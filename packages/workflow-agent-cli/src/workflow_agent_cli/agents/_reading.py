@@ -30,6 +30,7 @@ class Reading:
     status: int | None = None
     """The HTTP status that its provider refused with."""
     session_id: str = ""
+    """The agent's own id of its session, by which it may go on."""
     usage: Usage | None = None
     """`None` until it says."""
     tools: dict[str, str] = field(default_factory=dict[str, str])

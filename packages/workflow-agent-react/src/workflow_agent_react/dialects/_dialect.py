@@ -52,7 +52,9 @@ class Turn:
     """A reply as the loop sees it."""
 
     message: Message
+    """What is sent back as the assistant's turn."""
     calls: tuple[ToolCall, ...]
+    """What the model asked for, in the order in which it wrote it."""
     problem: str = ""
     """Where there are no calls: what the model is told."""
 

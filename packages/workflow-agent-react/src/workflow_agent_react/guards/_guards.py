@@ -72,7 +72,9 @@ class VersionedGuard(msgspec.Struct, frozen=True):
     """A guard whose version you name. See `versioned`."""
 
     guard: Guard
+    """Judges the calls."""
     version: str
+    """What you call its version."""
 
     def __call__(self, call: ProposedCall, ctx: ThreadContext, /) -> Decision | Awaitable[Decision]:
         """Judge a call."""
@@ -92,6 +94,7 @@ class AllOf(msgspec.Struct, frozen=True):
     """Several guards as one. See `all_of`."""
 
     guards: tuple[Guard, ...]
+    """Asked in this order."""
 
     @property
     def version(self) -> str:

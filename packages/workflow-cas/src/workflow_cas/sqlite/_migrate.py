@@ -39,6 +39,7 @@ class MigrationReport:
     from_format: int
     """What the file had; the present one, if there was nothing to do."""
     to_format: int
+    """What it has now."""
     entries: int
     """How many were made."""
     problems: tuple[Problem, ...]

@@ -45,10 +45,13 @@ class WorkflowAdapter:
     """An adapter whose roles are child threads. Made by `workflow_adapter`."""
 
     name: str
+    """What the workflow is called where people see it, and where it is registered."""
     source: AnyWorkflow | Callable[[], AnyWorkflow] | None
     """`None` for the workflow that is registered under the name."""
     input: Callable[[str, ThreadContext], object]
+    """Makes the child's input from the role's prompt and the thread."""
     convert: Callable[[ChildResult[Any]], object] | None
+    """Makes the role's value from what the child came to; `None` takes its last value."""
 
     @property
     def workflow(self) -> AnyWorkflow | None:

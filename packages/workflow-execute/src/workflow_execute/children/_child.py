@@ -51,11 +51,15 @@ class ChildRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What a completed child came to, as the journal of the turn above keeps it."""
 
     thread_id: str
+    """The child."""
     return_code: int
+    """0 if it is done, else that of its completion."""
     summary: str
+    """Its completion in words."""
     role: str = ""
     """Who gave the value; nobody, where the child had no steps."""
     value: msgspec.Raw = msgspec.Raw(b"null")
+    """The value of its last step, as JSON."""
     artifacts: tuple[Artifact, ...] = ()
     """What its steps published; of a name the last."""
 

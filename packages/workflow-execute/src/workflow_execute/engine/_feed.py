@@ -18,6 +18,7 @@ class EventsMissed(msgspec.Struct, frozen=True, kw_only=True, tag_field="event",
     """So many events came and went before this reader asked for them."""
 
     count: int
+    """How many."""
 
 
 class Feed:

@@ -27,9 +27,11 @@ class LeftThread:
     """A thread that nobody runs and that could not be taken up."""
 
     thread_id: ThreadId
+    """The thread."""
     workflow: str
     """The name that it was started under."""
     reason: str
+    """Why it could not, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

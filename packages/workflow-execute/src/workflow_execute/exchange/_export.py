@@ -37,9 +37,11 @@ class ThreadFileReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a thread file has."""
 
     thread_id: ThreadId
+    """The thread that was exported."""
     threads: tuple[ThreadId, ...]
     """The thread, and those that it started."""
     objects: int
+    """How many objects the file has."""
     bytes: int
     """Of the objects' data."""
 

@@ -23,12 +23,15 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an import came to."""
 
     thread_id: ThreadId
+    """The thread that was exported."""
     new: tuple[ThreadId, ...]
     """The threads that the store did not have."""
     known: tuple[ThreadId, ...]
     """Those that it had already, the same."""
     objects: int
+    """How many objects the file has."""
     bytes: int
+    """Of their data."""
     has_bundle: bool
     """Whether the file brings the code of its workflow, which a resume or a replay runs."""
 

@@ -13,7 +13,9 @@ class JournalEntry:
     """A record of a turn with its result."""
 
     hash: Hash
+    """Of the record's object."""
     record: TurnRecord
+    """What was recorded."""
     data: bytes | None
     """The result; `None` for kinds that have none."""
 

@@ -31,8 +31,11 @@ class Asking:
     thread: str
     """The thread that waits for the answer."""
     role: str
+    """The role at work."""
     key: str
+    """The journal's key of the question, which an answer names."""
     question: Question
+    """What is asked."""
 
 
 Asker = Callable[[Asking], Awaitable[Answer | None]]

@@ -26,12 +26,15 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A call at work, or a wait before a request is sent again."""
 
     what: Literal["model", "tool", "wait"]
+    """A model call, a tool call, or a wait before a retry."""
     key: str
     """The journal's key of the call."""
     since_ms: int
+    """When it began, in ms since 1970."""
     name: str = ""
     """The tool's; for a wait its reason."""
     round: int = 0
+    """The round of the turn that it belongs to, counted from 0."""
     until_ms: int = 0
     """When a wait is over."""
 
@@ -40,7 +43,9 @@ class ThreadNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a thread does now, and what it has taken of its limits. Times are in ms since 1970."""
 
     thread: ThreadId
+    """The thread."""
     workflow: str
+    """The name that it was started under."""
     pid: int
     """The process that runs it."""
     since_ms: int
@@ -52,18 +57,25 @@ class ThreadNow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: int = 0
     """The step at work, counted from 0."""
     role_since_ms: int = 0
+    """When the role began or went on."""
     round: int = 0
     """The round of the turn's latest model call, counted from 0."""
     max_rounds: int = 0
+    """How many rounds the turn may have; 0 where it has no such limit."""
     doing: tuple[Doing, ...] = ()
     """What is at work, oldest first; nothing while the role's own code runs."""
     tokens: int = 0
     """What is spent of the limits, together with child threads and earlier runs."""
     cost_micros: int = 0
+    """The same in millionths of the currency of the price table."""
     max_tokens: int | None = None
+    """The limits that hold for it; `None` for none."""
     max_cost: float | None = None
+    """In the currency of the price table."""
     max_seconds: float | None = None
+    """Of all its runs together."""
     max_steps: int | None = None
+    """Of the thread."""
     ran_before_ms: int = 0
     """How long earlier runs took."""
     child_ids: tuple[ThreadId, ...] = ()

@@ -39,11 +39,15 @@ class StoredStep:
     """A step as it is stored."""
 
     hash: Hash
+    """Of the state's object."""
     record: StateRecord
+    """What is kept of it."""
     value: bytes
     """The role's value as JSON."""
     content: str
+    """The role's words, which later roles read."""
     content_hash: Hash
+    """Of the object that holds them."""
     turn: Hash | None
     """The last record of the turn's journal."""
 
@@ -67,18 +71,23 @@ class StoredThread:
     """A thread as it is stored."""
 
     thread_id: ThreadId
+    """The thread."""
     head: Hash
     """The last state; before the first step the start, or a branch."""
     start: StartRecord
     """How it began, with what a fork or another bundle changed since."""
     prompt: str
+    """Its task."""
     steps: tuple[StoredStep, ...]
+    """Oldest first."""
     own_from: int
     """The first step that was made with this prompt, workspace and bundle."""
     origin: ThreadId | None
     """The thread that it was forked from."""
     status: StatusRecord
+    """How its latest run stands."""
     status_hash: Hash
+    """Of the status's object."""
     turn: Hash | None
     """The last record of a turn that was begun and not committed."""
     without_status: ThreadSummary

@@ -42,7 +42,9 @@ class ReplayedRequest:
     """An input of a recorded effect, such as a request to a model."""
 
     step: int
+    """The step in whose turn it was, counted from 0."""
     key: str
+    """The journal's key of the effect."""
     data: bytes
     """The exact bytes."""
     recorded: bool

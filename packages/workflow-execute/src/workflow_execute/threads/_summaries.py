@@ -218,7 +218,9 @@ class SummaryFault(NamedTuple):
     """What is wrong with a thread's entry in the index."""
 
     thread: ThreadId
+    """The thread."""
     fault: str
+    """What differs."""
 
 
 async def check_summaries(store: Store) -> list[SummaryFault]:

@@ -32,6 +32,7 @@ class ThreadTree:
     """A thread as it is stored, with the threads that it started."""
 
     thread: StoredThread
+    """The thread itself."""
     children: tuple[ThreadTree, ...]
     """In the order in which they were started, also those of abandoned attempts."""
     attempts: Sequence[Sequence[JournalEntry]]

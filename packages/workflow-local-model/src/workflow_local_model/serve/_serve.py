@@ -36,8 +36,11 @@ class ServedModel:
     """A running server. `base_url` ends in `/v1` and speaks the OpenAI protocol, without a key."""
 
     base_url: str
+    """Where it listens, with `/v1` at the end."""
     model: LocalModel
+    """What it serves."""
     pid: int
+    """Its process."""
     wait: Callable[[], Awaitable[int]] = field(repr=False, compare=False)
     """Waits for the end of the process, whoever ends it."""
 

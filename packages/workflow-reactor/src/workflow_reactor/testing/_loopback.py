@@ -26,6 +26,7 @@ class Wire:
     data: bytes = b""
     """What `http` makes, a part of it, or anything else."""
     then: Literal["keep", "close", "reset", "stall"] = "keep"
+    """Keep the connection, close it, reset it, or say nothing more."""
     drip_s: float = 0.0
     """Seconds between one byte and the next; 0 sends all at once."""
 

@@ -51,7 +51,9 @@ class BundleManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a bundle says of itself, as `bundle.json` in the archive."""
 
     kind: Literal["workflow-bundle"]
+    """Tells it from other archives."""
     format: int
+    """Of the archive; a reader refuses a higher one."""
     entry: str
     """The path of the entry script in the archive, such as `review-code.py`."""
     modules: tuple[str, ...]
@@ -61,6 +63,7 @@ class BundleManifest(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ("",)
     """The folders in the archive where top-level modules are looked up; empty is the whole."""
     requires: Requirements | None = None
+    """What its author says that it needs: Python, packages, a lock file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Bundle:
     data: bytes = field(repr=False, compare=False)
     """The archive."""
     manifest: BundleManifest = field(compare=False)
+    """What it says of itself."""
     sources: Mapping[str, bytes] = field(repr=False, compare=False)
     """The Python modules by their path in the archive."""
     files: Mapping[str, bytes] = field(repr=False, compare=False)

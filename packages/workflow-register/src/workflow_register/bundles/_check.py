@@ -38,7 +38,9 @@ class CheckedBundle(msgspec.Struct, frozen=True, kw_only=True):
     """What a bundle says of itself, and what it was imported under."""
 
     workflow: WorkflowDescription
+    """What it holds."""
     environment: Environment
+    """The versions that it was imported under."""
     children: dict[str, str] = {}
     """The names under which child workflows have to be registered, and which roles run them."""
 

@@ -20,6 +20,7 @@ class StoredBundle(msgspec.Struct, frozen=True, kw_only=True):
     content: Hash
     """The object that holds the archive."""
     environment: Environment
+    """The versions that it was first run under."""
 
 
 def bundle_objects(bundle: Bundle, environment: Environment) -> tuple[Stored, Stored]:

@@ -26,9 +26,11 @@ class SchemaField(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """In words: `list of string`, `string or null`, `"yes" or "no"`."""
     required: bool
+    """Whether it must be there."""
     rules: str = ""
     """What it may hold: `1 to 300 characters; default ""`."""
     description: str = ""
+    """What its author says of it."""
 
 
 def schema_fields(schema: JsonObject) -> list[SchemaField]:

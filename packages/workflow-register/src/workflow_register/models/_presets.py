@@ -13,6 +13,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """What it is called in `workflow.yaml`, if not otherwise said."""
     title: str
+    """What people call the provider."""
     base_url: str | None = None
     """`None` for the embedded model, which is started here."""
     key_variable: str | None = None

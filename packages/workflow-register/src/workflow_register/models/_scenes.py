@@ -31,10 +31,13 @@ class ResolvedModel:
     scene: str
     """What was used: the scene or `provider/model` that was asked for, or `default`."""
     provider_name: str
+    """Its name in the configuration."""
     kind: str
+    """What serves it: `openai`, `local`, or the kind of a plug-in."""
     model: str | None
     """`None` leaves the choice to the provider; only plug-in kinds have that."""
     provider: ProviderConfig
+    """What the configuration says of it."""
     settings: ModelSettings = field(default_factory=ModelSettings)
     """What the scene says of how the model chooses its words."""
 
