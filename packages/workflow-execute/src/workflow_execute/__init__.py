@@ -1,6 +1,7 @@
 """create_workflow and the engine that runs threads on a durable store."""
 
 from workflow_execute._budget import (
+    ALLOWANCE,
     Budget,
     Charge,
     Limits,
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     from workflow_execute.exchange._import import ImportReport, import_thread
 
 __all__ = [
+    "ALLOWANCE",
     "SUPERVISOR_KEYS",
     "AlreadyAnswered",
     "AnyWorkflow",

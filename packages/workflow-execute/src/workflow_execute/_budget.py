@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 from workflow_execute._errors import LimitReached
-from workflow_protocol import Usage
+from workflow_execute._records import Allowed
+from workflow_protocol import OwnLimits, Usage
 
 MICROS = 1_000_000
+_N = TypeVar("_N", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,14 @@ class Limits:
     """By the model's name, for `max_cost`."""
 
 
+def _least(one: _N | None, other: _N | None) -> _N | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _most(one: _N | None, other: _N | None) -> _N | None:
+    return None if one is None or other is None else max(one, other)
+
+
 class Charge(NamedTuple):
     """An amount of tokens and money: what calls take, or may take at most."""
 
@@ -69,6 +79,11 @@ class Charge(NamedTuple):
 NO_CHARGE = Charge()
 
 
+ALLOWANCE = Allowed(max_steps=3, max_rounds=10, max_tokens=50_000, max_seconds=300.0)
+"""What a thread may take from its `at_limit` role on, where its limits don't leave more. Of costs
+it is what these tokens cost at the highest price."""
+
+
 class Budget:
     """Keeps what threads have spent together below their limits.
 
@@ -79,10 +94,96 @@ class Budget:
     `resume` for threads that have nothing else to do with each other.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, above: Budget | None = None, thread_id: str = "") -> None:
         self.limits = limits
         self.reserved = NO_CHARGE
+        self._above = above
+        self._thread_id = thread_id
+        self._is_free_of_above = False
         self._by_thread: dict[str, Charge] = {}
+
+    def part(self, own: OwnLimits, thread_id: str) -> Budget:
+        """The part of it for one thread and those that it starts, with limits of their own.
+
+        Tokens and costs of all limits above hold, too.
+        """
+        engine, is_top = self.whole().limits, self._above is None
+        limits = Limits(
+            max_steps=_least(engine.max_steps, own.get("max_steps")),
+            max_rounds=_least(engine.max_rounds, own.get("max_rounds")),
+            max_tokens=own.get("max_tokens"),
+            max_cost=own.get("max_cost"),
+            max_seconds=_least(engine.max_seconds if is_top else None, own.get("max_seconds")),
+            max_depth=min(engine.max_depth, own.get("max_depth", engine.max_depth)),
+            prices=engine.prices,
+        )
+        return Budget(limits, above=self, thread_id=thread_id)
+
+    def allowed_from(self, steps: int, seconds: float) -> Allowed:
+        """What the thread of this part may take in all from its `at_limit` role on.
+
+        Args:
+            steps: how many it has, with the one that ended at the limit.
+            seconds: for how long it was run.
+        """
+        spent, limits = self.spent, self.tightest()
+        tokens = ALLOWANCE.max_tokens or 0
+        dearest = max((max(p.input, p.output) for p in limits.prices.values()), default=0.0)
+        cost = (spent.micros + tokens * dearest) / MICROS
+        return Allowed(
+            max_steps=_most(limits.max_steps, steps + (ALLOWANCE.max_steps or 0)),
+            max_rounds=_most(limits.max_rounds, ALLOWANCE.max_rounds or 0),
+            max_tokens=_most(limits.max_tokens, spent.tokens + tokens),
+            max_cost=_most(limits.max_cost, cost),
+            max_seconds=_most(limits.max_seconds, seconds + (ALLOWANCE.max_seconds or 0)),
+        )
+
+    def allow(self, allowed: Allowed, *, is_top: bool) -> None:
+        """Let the thread of this part take so much in all, or its limits if they are raised since.
+
+        Args:
+            allowed: what it may take.
+            is_top: no thread above it keeps to a limit that it goes beyond.
+        """
+        limits = self.tightest() if is_top else self.limits
+        self._is_free_of_above = is_top
+        self.limits = replace(
+            self.limits,
+            max_steps=_most(limits.max_steps, allowed.max_steps),
+            max_rounds=_most(limits.max_rounds, allowed.max_rounds),
+            max_tokens=_most(limits.max_tokens, allowed.max_tokens),
+            max_cost=_most(limits.max_cost, allowed.max_cost),
+            max_seconds=_most(limits.max_seconds, allowed.max_seconds),
+        )
+
+    def whole(self) -> Budget:
+        """The budget that it is a part of, however far down: the engine's."""
+        return self if self._above is None else self._above.whole()
+
+    def tightest(self) -> Limits:
+        """Its limits, with the tightest tokens and costs of those above."""
+        tightest = self.limits
+        for each in self._holding()[1:]:
+            tightest = replace(
+                tightest,
+                max_tokens=_least(tightest.max_tokens, each.limits.max_tokens),
+                max_cost=_least(tightest.max_cost, each.limits.max_cost),
+            )
+        return tightest
+
+    def _holding(self) -> list[Budget]:
+        """The budgets whose tokens and costs hold for it, its own first."""
+        holding: list[Budget] = [self]
+        while (last := holding[-1])._above is not None and not last._is_free_of_above:
+            holding.append(last._above)
+        return holding
+
+    def _all(self) -> Iterator[Budget]:
+        """The budgets that count what it takes, its own first."""
+        each: Budget | None = self
+        while each is not None:
+            yield each
+            each = each._above
 
     @property
     def spent(self) -> Charge:
@@ -98,16 +199,33 @@ class Budget:
         Raises:
             LimitReached: it doesn't fit into what is left.
         """
-        limits = self.limits
-        if limits.max_tokens is None and limits.max_cost is None:
+        holding = [each for each in self._holding() if each._limits_calls]
+        if not holding:
             return NO_CHARGE
         worst = self.price(model, at_most())
-        taken = self.spent.plus(self.reserved)
+        for each in holding:
+            each._check(model, worst)
+        for each in self._all():
+            each.reserved = each.reserved.plus(worst)
+        return worst
+
+    @property
+    def _limits_calls(self) -> bool:
+        return self.limits.max_tokens is not None or self.limits.max_cost is not None
+
+    def _check(self, model: str, worst: Charge) -> None:
+        """Make sure that a call fits.
+
+        Raises:
+            LimitReached: it doesn't.
+        """
+        limits, taken = self.limits, self.spent.plus(self.reserved)
         if limits.max_tokens is not None and taken.tokens + worst.tokens > limits.max_tokens:
             raise LimitReached(
                 "max_tokens",
                 f"the limit of {limits.max_tokens} tokens is reached: {taken.tokens} are spent "
                 f"or reserved, and the next request to {model!r} may take {worst.tokens}",
+                thread=self._thread_id,
             )
         if limits.max_cost is not None and taken.micros + worst.micros > limits.max_cost * MICROS:
             raise LimitReached(
@@ -115,21 +233,22 @@ class Budget:
                 f"the limit of {limits.max_cost:g} is reached: {taken.micros / MICROS:.4f} are "
                 f"spent or reserved, and the next request to {model!r} may cost "
                 f"{worst.micros / MICROS:.4f}",
+                thread=self._thread_id,
             )
-        self.reserved = self.reserved.plus(worst)
-        return worst
 
     def release(self, reservation: Charge) -> None:
         """Give a reservation back: the call is over, or was not made."""
         if reservation is not NO_CHARGE:
-            self.reserved = self.reserved.minus(reservation)
+            for each in self._all():
+                each.reserved = each.reserved.minus(reservation)
 
     def count(self, charged: Charge, *, thread_id: str = "") -> None:
         """Add what was spent, now or in an earlier run."""
-        self._by_thread[thread_id] = self._by_thread.get(thread_id, NO_CHARGE).plus(charged)
+        for each in self._all():
+            each._by_thread[thread_id] = each._by_thread.get(thread_id, NO_CHARGE).plus(charged)
 
     def set_spent(self, thread_id: str, charged: Charge) -> None:
-        """Set what a thread has spent in its earlier runs."""
+        """Set what a thread has spent in its earlier runs, in this budget alone."""
         self._by_thread[thread_id] = charged
 
     def price(self, model: str, usage: Usage) -> Charge:
@@ -141,7 +260,7 @@ class Budget:
         tokens = usage.input_tokens + usage.output_tokens
         price = self.limits.prices.get(model)
         if price is None:
-            if self.limits.max_cost is not None:
+            if any(each.limits.max_cost is not None for each in self._holding()):
                 raise LimitReached(
                     "prices", f"max_cost is set, but {model!r} has no price; add one to prices"
                 )

@@ -217,10 +217,14 @@ class NotRecorded(JournalMismatch):
 
 
 class LimitReached(Suspended):
-    """A limit of the thread is reached. `limit` names it; raise it and resume."""
+    """A limit of the thread is reached. `limit` names it; raise it and resume.
 
-    def __init__(self, limit: str, reason: str) -> None:
+    `thread` is the thread whose limit it is; empty where it is the engine's for a whole tree.
+    """
+
+    def __init__(self, limit: str, reason: str, *, thread: str = "") -> None:
         self.limit = limit
+        self.thread = thread
         super().__init__(reason)
 
 
@@ -255,13 +259,21 @@ class ChildCancelled(WorkflowError):
 class ChildSuspended(Suspended):
     """A child thread waits: `cause` says for what, `threads` which one, at the very bottom.
 
-    `limit` names the limit that is reached, if that is the cause.
+    `limit` names the limit that is reached, if that is the cause, and `limit_of` the thread whose
+    limit it is: see `LimitReached`.
     """
 
     def __init__(
-        self, reason: str, *, cause: Cause, threads: Sequence[ThreadId], limit: str = ""
+        self,
+        reason: str,
+        *,
+        cause: Cause,
+        threads: Sequence[ThreadId],
+        limit: str = "",
+        limit_of: str = "",
     ) -> None:
         self.cause: Cause = cause
         self.limit = limit
+        self.limit_of = limit_of
         self.threads = tuple(threads)
         super().__init__(reason)

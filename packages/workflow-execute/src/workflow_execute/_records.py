@@ -92,6 +92,16 @@ class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Its new bundle; `None` for the same."""
 
 
+class Allowed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a thread may take in all, once it went to its `at_limit` role; `None` is no limit."""
+
+    max_steps: int | None = None
+    max_rounds: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+
+
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step. Node type `state`; its first ref is the state before, or the start."""
 
@@ -128,6 +138,10 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What was set for the run that made the step, as the status of that run has it."""
     error: str = ""
     """The type of what ended the turn without a value; the content says more, as JSON."""
+    limit: str = ""
+    """The limit that ended it, where one did, ..."""
+    allowed: Allowed | None = None
+    """... and what the thread may take from there on."""
 
 
 class TurnRecord(

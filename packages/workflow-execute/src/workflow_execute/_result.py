@@ -39,6 +39,8 @@ class ThreadResult(Generic[Out]):
     """What a suspended thread waits for."""
     limit: str = ""
     """The name of the limit that is reached, for the cause `limit`: a field of `Limits`."""
+    limit_of: str = ""
+    """The thread whose limit it is; empty where it is the engine's for a whole tree."""
     waits_for: tuple[ThreadId, ...] = ()
     """The threads below it that a suspended thread waits for: they are the ones to answer."""
 

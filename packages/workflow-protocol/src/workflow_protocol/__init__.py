@@ -2,6 +2,7 @@
 
 from workflow_protocol._adapter import AdapterBinding, AdapterFn, AgentFn, CheckedAdapter, RoleFn
 from workflow_protocol._describe import (
+    LIMIT,
     Edge,
     EdgeKind,
     RoleDescription,
@@ -53,6 +54,7 @@ from workflow_protocol._journal import (
     check_run_options,
     recorded_result,
 )
+from workflow_protocol._limits import OwnLimits
 from workflow_protocol._once import run_once
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._scope import ScopedJournal
@@ -97,6 +99,7 @@ from workflow_protocol.schemas._stored import is_made_anew, is_same_value, store
 __all__ = [
     "CALL_FAULTS",
     "END",
+    "LIMIT",
     "SHOWN_KEYS",
     "START",
     "AdapterBinding",
@@ -126,6 +129,7 @@ __all__ = [
     "ModelFailed",
     "ModelReplied",
     "OutcomeUnknown",
+    "OwnLimits",
     "Question",
     "Replied",
     "Resolved",

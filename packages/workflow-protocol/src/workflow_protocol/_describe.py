@@ -6,10 +6,14 @@ from typing import Literal
 
 import msgspec
 
+from workflow_protocol._limits import NO_LIMITS, OwnLimits
 from workflow_protocol._transition import name_of_target
 from workflow_protocol._workflow import AnyDefinition
 from workflow_protocol.schemas._json_schema import JsonObject
 from workflow_protocol.schemas._schema import schema_of
+
+LIMIT = "__limit__"
+"""The source of the edge that `at_limit` makes. As `START`, it is no name that a role can have."""
 
 
 class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,8 +27,8 @@ class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
     """JSON Schema of the role's value."""
 
 
-EdgeKind = Literal["table", "failure"]
-"""`table`: a transition. `failure`: where `on_failure` leads."""
+EdgeKind = Literal["table", "failure", "limit"]
+"""`table`: a transition. `failure`: where `on_failure` leads. `limit`: where `at_limit` does."""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,13 +54,16 @@ class WorkflowDescription(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     roles: dict[str, RoleDescription]
     """By name, in the order of the table."""
     edges: list[Edge]
-    """The transitions in the order of the table, then where failures lead."""
+    """The transitions in the order of the table, then where failures lead, and where a limit does:
+    from `LIMIT`."""
     complete: str = "completed"
     """The name of the function that says how a thread ended."""
     input: JsonObject | None = None
     """JSON Schema of what a thread is begun with; `None` for text."""
     result: str | None = None
     """The role whose value is the workflow's."""
+    limits: OwnLimits = NO_LIMITS
+    """What a thread of it may take, beside the limits of the engine."""
 
 
 def describe(definition: AnyDefinition) -> WorkflowDescription:
@@ -85,6 +92,7 @@ def describe(definition: AnyDefinition) -> WorkflowDescription:
         complete=getattr(definition.complete, "__qualname__", type(definition.complete).__name__),
         input=None if definition.input is str else schema_of(definition.input).json_schema(),
         result=definition.result.name if definition.result is not None else None,
+        limits=definition.limits,
     )
 
 
@@ -93,4 +101,8 @@ def _routes(definition: AnyDefinition) -> list[Edge]:
     return [
         Edge(source=source, target=target.name, kind="failure")
         for source, target in definition.on_failure.items()
-    ]
+    ] + (
+        []
+        if definition.at_limit is None
+        else [Edge(source=LIMIT, target=definition.at_limit.name, kind="limit")]
+    )

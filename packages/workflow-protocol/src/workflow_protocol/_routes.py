@@ -1,4 +1,4 @@
-"""Where a thread goes that its table doesn't say: after a failure."""
+"""Where a thread goes that its table doesn't say: after a failure, and at a limit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from workflow_protocol._role import RoleDefinition
 from workflow_protocol._short import cut, short
 from workflow_protocol._transition import (
     END,
+    START,
     Role,
     Target,
     Transition,
@@ -58,6 +59,13 @@ def resolve_routes(routes: Iterable[Route], roles: Sequence[Role]) -> Mapping[st
     return {name_of_target(route.source): known[name_of_target(route.target)] for route in routes}
 
 
+def role_named(target: Target | None, roles: Sequence[Role]) -> Role | None:
+    """The role that a target names; `None` for none."""
+    if target is None:
+        return None
+    return next(role for role in roles if role.name == name_of_target(target))
+
+
 def route_faults(
     routes: Sequence[Route], roles: Sequence[Role], rows: Mapping[str, Sequence[Transition]]
 ) -> Iterator[Fault]:
@@ -77,24 +85,55 @@ def route_faults(
     yield from _circle_faults(sound)
 
 
+def limit_leads_to(at_limit: Target | None) -> Iterator[tuple[str, str]]:
+    """The name of the role at a limit, as one that is led to, whoever was at work."""
+    if at_limit is not None and not target_fault(at_limit):
+        yield START, name_of_target(at_limit)
+
+
+def at_limit_faults(
+    at_limit: Target | None, roles: Sequence[Role], rows: Mapping[str, Sequence[Transition]]
+) -> Iterator[Fault]:
+    """All that is wrong with the role at a limit."""
+    if at_limit is None:
+        return
+    if words := target_fault(at_limit):
+        yield Fault("at_limit", f"it {words}; use a role")
+        return
+    name = name_of_target(at_limit)
+    if name == END:
+        words = "a limit can't lead to END; name a role, whose row may lead there"
+        yield Fault("at_limit", words)
+        return
+    faults = [*_role_faults("at_limit", at_limit, {role.name: role for role in roles})]
+    yield from faults
+    if not faults and not _leads_to_end(name, rows):
+        words = f"no path of the table leads from {short(name)} to END; add a transition"
+        yield Fault("at_limit", words)
+
+
 def _reference_faults(route: Route, known: Mapping[str, Role]) -> Iterator[Fault]:
-    there = cut(", ".join(known)) or "none"
     source, target = name_of_target(route.source), name_of_target(route.target)
     if target == END:
         words = "a failure can't lead to END; name a role, whose row may lead there"
         yield Fault(route.place, words)
     for each in (route.source, route.target):
-        if each == END and each is route.target:
-            continue
-        name = name_of_target(each)
-        if name not in known:
-            yield Fault(route.place, f"{short(name)} is not among the roles of the table ({there})")
-        elif isinstance(each, RoleDefinition) and each is not known[name]:
-            words = f"another role is called {short(name)} too; give the one of the table"
-            yield Fault(route.place, words)
+        if each != END or each is not route.target:
+            yield from _role_faults(route.place, each, known)
     if source == target:
         words = "a failure leads back to the role itself, which may go on for ever; name another"
         yield Fault(route.place, words)
+
+
+def _role_faults(place: str, target: Target, known: Mapping[str, Role]) -> Iterator[Fault]:
+    """What keeps a target from being a role of the table."""
+    name = name_of_target(target)
+    if name not in known:
+        there = cut(", ".join(known)) or "none"
+        yield Fault(place, f"{short(name)} is not among the roles of the table ({there})")
+    elif isinstance(target, RoleDefinition) and target is not known[name]:
+        words = f"another role is called {short(name)} too; give the one of the table"
+        yield Fault(place, words)
 
 
 def _circle_faults(routes: Mapping[str, Route]) -> Iterator[Fault]:

@@ -51,6 +51,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the exception's class."""
     message: str
     """What it says: often a provider's or an agent's words, so data and not an instruction."""
+    limit: str = ""
+    """The limit that the thread has reached, if that is why."""
 
     @property
     def content(self) -> str:

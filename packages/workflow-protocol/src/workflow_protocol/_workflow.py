@@ -11,8 +11,17 @@ from typing_extensions import TypeForm, TypeVar
 from workflow_protocol._errors import DefinitionError, Fault, RoutingError
 from workflow_protocol._functions import call_with, function_fault
 from workflow_protocol._items import Items
+from workflow_protocol._limits import NO_LIMITS, OwnLimits, limit_faults
 from workflow_protocol._role import RoleDefinition
-from workflow_protocol._routes import led_to, read_routes, resolve_routes, route_faults
+from workflow_protocol._routes import (
+    at_limit_faults,
+    led_to,
+    limit_leads_to,
+    read_routes,
+    resolve_routes,
+    role_named,
+    route_faults,
+)
 from workflow_protocol._table import read_table, result_faults, schema_faults
 from workflow_protocol._thread import Completion, Failure, ThreadContext
 from workflow_protocol._transition import START, Role, Table, Target, Transition
@@ -51,6 +60,10 @@ class WorkflowDefinition(Generic[In, Out]):
         on_failure: where the thread goes when a role could not do its work, by that role: to
             another role of the table. A failure is what derives from `RoleFailed`: a model out of
             rounds, a provider that failed. Without an entry the thread fails, and can be resumed.
+        at_limit: the role of the table to which a thread goes, once, when it has reached a limit:
+            of steps, rounds, tokens, costs or seconds. From there on it may take `ALLOWANCE`, or
+            what the limits leave if that is more. Without it the thread is suspended.
+        limits: what one thread of the workflow may take, beside the limits of the engine.
         description: what the workflow does, for people.
         complete: says how the thread ended when the table leads to `END`: a pure function, as
             conditions are. A workflow whose end may mean failure returns another code than 0.
@@ -69,6 +82,9 @@ class WorkflowDefinition(Generic[In, Out]):
     result: Role | None
     on_failure: Mapping[str, Role]
     """Where a failure leads, by the name of the role that failed."""
+    at_limit: Role | None
+    """Where a limit leads."""
+    limits: OwnLimits
     complete: Complete
 
     @overload
@@ -77,6 +93,8 @@ class WorkflowDefinition(Generic[In, Out]):
         *,
         table: Table,
         on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
+        limits: OwnLimits = NO_LIMITS,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -87,6 +105,8 @@ class WorkflowDefinition(Generic[In, Out]):
         table: Table,
         input: TypeForm[A],
         on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
+        limits: OwnLimits = NO_LIMITS,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -97,6 +117,8 @@ class WorkflowDefinition(Generic[In, Out]):
         table: Table,
         result: RoleDefinition[B],
         on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
+        limits: OwnLimits = NO_LIMITS,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -108,6 +130,8 @@ class WorkflowDefinition(Generic[In, Out]):
         input: TypeForm[A],
         result: RoleDefinition[B],
         on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
+        limits: OwnLimits = NO_LIMITS,
         description: str = "",
         complete: Complete = completed,
     ) -> None: ...
@@ -118,12 +142,15 @@ class WorkflowDefinition(Generic[In, Out]):
         input: Any = str,
         result: Any = None,
         on_failure: Items[Target, Target] = NOTHING,
+        at_limit: Target | None = None,
+        limits: OwnLimits = NO_LIMITS,
         description: str = "",
         complete: Complete = completed,
     ) -> None:
         routes, misfits = read_routes(on_failure)
-        roles, rows, found = read_table(table, led_to(routes))
+        roles, rows, found = read_table(table, [*led_to(routes), *limit_leads_to(at_limit)])
         faults: list[Fault] = [*found, *misfits, *route_faults(routes, roles, rows)]
+        faults += [*at_limit_faults(at_limit, roles, rows), *limit_faults(limits)]
         faults += schema_faults("input", input)
         if not isinstance(cast("object", description), str):
             kind = type(cast("object", description)).__name__
@@ -141,6 +168,8 @@ class WorkflowDefinition(Generic[In, Out]):
             "input": input,
             "result": result,
             "on_failure": resolve_routes(routes, roles),
+            "at_limit": role_named(at_limit, roles),
+            "limits": dict(limits),
             "complete": complete,
         }
         for name, value in fields.items():
@@ -205,9 +234,13 @@ def _after_failure(definition: AnyDefinition, role: str, failure: Failure) -> Tr
     Raises:
         RoutingError: the workflow has no such route, so it isn't the one that made the record.
     """
-    to = definition.on_failure.get(role)
+    to = definition.at_limit if failure.limit else definition.on_failure.get(role)
     if to is not None:
         return Transition(to)
+    if failure.limit:
+        raise RoutingError(
+            role, f"the thread reached {failure.limit}, and the workflow has no at_limit; add it"
+        )
     raise RoutingError(
         role,
         f"its turn failed ({failure.type}), and the workflow has no entry for {role!r} in "

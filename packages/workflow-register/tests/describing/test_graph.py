@@ -169,15 +169,16 @@ def test_a_chain_of_thousands_of_roles_is_drawn() -> None:
     assert len(mermaid_graph(description).splitlines()) == 1 + 3_002 + 3_001
 
 
-def test_ways_from_failures_are_edges_of_their_own_kind() -> None:
-    writer, critic, helper = (
+def test_ways_from_failures_and_limits_are_edges_of_their_own_kind() -> None:
+    writer, critic, helper, boss = (
         RoleDefinition(name=name, system_prompt="Do.", schema=str)
-        for name in ("writer", "critic", "helper")
+        for name in ("writer", "critic", "helper", "boss")
     )
     described = describe(
         WorkflowDefinition(
-            table={START: writer, writer: critic, critic: END, helper: critic},
+            table={START: writer, writer: critic, critic: END, helper: critic, boss: END},
             on_failure={writer: helper, critic: writer},
+            at_limit=boss,
         )
     )
 
@@ -189,7 +190,12 @@ def test_ways_from_failures_are_edges_of_their_own_kind() -> None:
         "│ └↺ writer — when it fails",
         "└✗ helper — when it fails",
         "  → critic (above)",
+        "at a limit",
+        "→ boss",
+        "→ END",
     ]
     chart = mermaid_graph(described).splitlines()
-    assert '    n1 --x|"when it fails"| n3' in chart
-    assert '    n2 -.-x|"when it fails"| n1' in chart
+    assert '    n1(["at a limit"])' in chart
+    assert '    n2 --x|"when it fails"| n5' in chart
+    assert '    n4 -.-x|"when it fails"| n2' in chart
+    assert "    n1 --> n3" in chart

@@ -18,7 +18,7 @@ from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output, age
 from uwf.terminal._style import Styled
 from workflow_cas import Store, StoreError
-from workflow_protocol import END, START, Edge, Hash, RoleDescription, WorkflowDescription
+from workflow_protocol import END, LIMIT, START, Edge, Hash, RoleDescription, WorkflowDescription
 from workflow_register import (
     BundleCorrupt,
     SchemaField,
@@ -159,7 +159,7 @@ def _origin_lines(found: ShownWorkflow) -> Iterator[Line]:
 def _table_lines(workflow: WorkflowDescription) -> Iterator[Line]:
     rows = table_rows(workflow)
     back = back_edges(rows)
-    names = {START: "START", END: "END"}
+    names = {START: "START", END: "END", LIMIT: "at a limit"}
     every = [*rows, *(edge.target for row in rows.values() for edge in row)]
     width = max((len(names.get(each, each)) for each in every), default=0)
     for source, row in rows.items():

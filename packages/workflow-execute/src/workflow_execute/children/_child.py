@@ -274,8 +274,11 @@ def _error_to_raise(faults: Sequence[Exception]) -> Exception:
     return worst
 
 
-def _limit_of(wait: Suspended) -> str:
-    return wait.limit if isinstance(wait, LimitReached | ChildSuspended) else ""
+def _limit_of(wait: Suspended) -> tuple[str, str]:
+    """The limit that is reached, and the thread whose it is."""
+    if isinstance(wait, ChildSuspended):
+        return wait.limit, wait.limit_of
+    return (wait.limit, wait.thread) if isinstance(wait, LimitReached) else ("", "")
 
 
 def _merge_suspensions(waits: Sequence[Suspended]) -> Suspended:
@@ -286,9 +289,12 @@ def _merge_suspensions(waits: Sequence[Suspended]) -> Suspended:
         each.cause if isinstance(each, ChildSuspended) else "limit" for each in waits
     ]
     threads = [t for each in waits if isinstance(each, ChildSuspended) for t in each.threads]
+    limits = (each for each in map(_limit_of, waits) if each[0])
+    limit, limit_of = next(limits, ("", ""))
     return ChildSuspended(
         "; ".join(dict.fromkeys(each.reason for each in waits)),
         cause="question" if "question" in causes else causes[0],
         threads=list(dict.fromkeys(threads)),
-        limit=next((name for name in map(_limit_of, waits) if name), ""),
+        limit=limit,
+        limit_of=limit_of,
     )

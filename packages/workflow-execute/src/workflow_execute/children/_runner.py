@@ -27,7 +27,8 @@ from workflow_execute.run._run import Run
 from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
-from workflow_execute.threads._read import StoredThread, read_attempts, read_thread
+from workflow_execute.threads._read import StoredThread, read_thread
+from workflow_execute.threads._tree import read_tree
 from workflow_protocol import Hash, RoleFailed, StartStep, ThreadContext, ThreadId
 
 
@@ -87,7 +88,9 @@ class ChildRunner:
             return run
         stored = await self._with_settings_of(new, stored)
         run = self.run.child(workflow, context_of(stored, workflow))
-        await run.resume(stored, await read_attempts(self.services.store, stored.turn))
+        tree = await read_tree(self.services.store, thread_id)
+        run.set_spent(tree.walk())
+        await run.resume(stored, tree.attempts)
         return run
 
     async def _workflow_of(self, task: ChildTask[Any], bundle: Hash | None) -> AnyWorkflow:
@@ -141,7 +144,13 @@ def _record_of_result(task: ChildTask[Any], result: ThreadResult[Any]) -> ChildR
             # A thread further down has said who it is already.
             reason = result.summary if result.waits_for else f"{who} waits: {result.summary}"
             threads = result.waits_for or (result.thread_id,)
-            raise ChildSuspended(reason, cause=result.cause, threads=threads, limit=result.limit)
+            raise ChildSuspended(
+                reason,
+                cause=result.cause,
+                threads=threads,
+                limit=result.limit,
+                limit_of=result.limit_of,
+            )
         case "cancelled":
             raise ChildCancelled(result.thread_id, f"{who} was cancelled")
         case _:

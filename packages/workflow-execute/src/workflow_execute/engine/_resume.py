@@ -72,6 +72,7 @@ async def resume_thread(
             host_of=partial(ChildRunner, services),
             ancestors=[(thread.thread_id, thread.start.workflow) for thread in ancestors],
         )
+        run.set_spent(own.walk())
         await run.resume(own.thread, own.attempts)
         return await run.run_to_end()
 

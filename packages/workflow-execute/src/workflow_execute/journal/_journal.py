@@ -35,6 +35,7 @@ from workflow_protocol import (
     RunOptions,
     Suspended,
     ToolFinished,
+    Usage,
     check_run_options,
     current_work,
     working,
@@ -87,6 +88,8 @@ class StoreJournal:
         """The process died in this turn, which hasn't come to where that was."""
         self.writer = TurnWriter(store, ref, last)
         self.questions = Questions(self.writer, self._known, asker, thread_id=thread_id)
+        self.usage = Usage()
+        """Of the role's model calls, as far as they were told."""
         self.skipped_calls: list[str] = []
         """Calls that the model wrote after its result."""
         self.meter = TurnMeter(budget, thread_id, self.writer)
@@ -165,6 +168,8 @@ class StoreJournal:
         elif isinstance(event, ToolFinished) and event.skipped:
             self.skipped_calls.append(f"{event.key} {event.name}")
         elif isinstance(event, ModelReplied):
+            if not event.key.startswith(SUPERVISOR_KEYS):
+                self.usage += event.usage
             event = self._with_cost(event)
         if (known := self._known.results.get(event.key)) is not None:
             event = _told_again(event, known.record)

@@ -63,7 +63,9 @@ class TurnMeter:
         limit = self._budget.limits.max_rounds
         if not key.startswith(SUPERVISOR_KEYS) and limit is not None and self._rounds >= limit:
             raise LimitReached(
-                "max_rounds", f"the limit of {limit} model calls in one turn is reached"
+                "max_rounds",
+                f"the limit of {limit} model calls in one turn is reached",
+                thread=self._thread_id,
             )
         reserved = self._budget.reserve(metered.model, metered.at_most)
         self._count_round(key, metered.model)

@@ -23,6 +23,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     cause: Cause = ""
     limit: str = ""
+    limit_of: str = ""
+    """The thread whose limit it is: see `LimitReached`."""
     waits_for: tuple[ThreadId, ...] = ()
     error: Exception | None = None
     """What a role raised, for `failed`."""
@@ -78,6 +80,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
             traceback=self.traceback,
             cause=self.cause,
             limit=self.limit,
+            limit_of=self.limit_of,
             waits_for=self.waits_for,
             result_role=result_role,
         )
@@ -104,7 +107,12 @@ def failed(error: Exception) -> Ending:
 
 
 def suspended(
-    reason: str, cause: Cause, *, limit: str = "", waits_for: tuple[ThreadId, ...] = ()
+    reason: str,
+    cause: Cause,
+    *,
+    limit: str = "",
+    limit_of: str = "",
+    waits_for: tuple[ThreadId, ...] = (),
 ) -> Ending:
     """The thread waits."""
     return Ending(
@@ -113,11 +121,12 @@ def suspended(
         summary=reason,
         cause=cause,
         limit=limit,
+        limit_of=limit_of,
         waits_for=waits_for,
     )
 
 
-def ended_by_signal(signal: LocalSignal | None, limits: Limits) -> Ending:
+def ended_by_signal(signal: LocalSignal | None, limits: Limits, thread_id: ThreadId) -> Ending:
     """Somebody paused or cancelled the thread, or, without a signal, its time is over."""
     match signal:
         case "pause":
@@ -129,7 +138,7 @@ def ended_by_signal(signal: LocalSignal | None, limits: Limits) -> Ending:
         case None:
             seconds = limits.max_seconds or 0.0
             reason = f"the limit of {seconds:g} seconds is reached"
-            return suspended(reason, "limit", limit="max_seconds")
+            return suspended(reason, "limit", limit="max_seconds", limit_of=thread_id)
 
 
 def is_question(error: Exception) -> bool:
@@ -141,9 +150,15 @@ def ended_by_error(error: Exception, *, open_questions: int) -> Ending:
     """The role's turn raised; a question, a limit or a child may be why."""
     match error:
         case LimitReached():
-            return suspended(error.reason, "limit", limit=error.limit)
+            return suspended(error.reason, "limit", limit=error.limit, limit_of=error.thread)
         case ChildSuspended():
-            return suspended(error.reason, error.cause, limit=error.limit, waits_for=error.threads)
+            return suspended(
+                error.reason,
+                error.cause,
+                limit=error.limit,
+                limit_of=error.limit_of,
+                waits_for=error.threads,
+            )
         case Suspended():
             others = open_questions - 1
             more = f" (and {others} more questions)" if others > 0 else ""

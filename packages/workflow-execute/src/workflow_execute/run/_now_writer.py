@@ -52,7 +52,7 @@ class NowWriter:
         self._budget = budget
         self._doing: dict[str, Doing] = {}
         self._children: dict[ThreadId, None] = {}
-        limits, at_ms = budget.limits, now_ms()
+        limits, at_ms = budget.tightest(), now_ms()
         self._now = ThreadNow(
             thread=thread_id,
             workflow=workflow,
@@ -139,7 +139,7 @@ class NowWriter:
     def _write(self) -> None:
         if self._file is None:
             return
-        spent = self._budget.spent
+        spent = self._budget.whole().spent
         now = msgspec.structs.replace(
             self._now,
             at_ms=now_ms(),

@@ -7,7 +7,7 @@ the loop becomes an `Ending`, which is recorded as the status of the thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,10 +21,10 @@ from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import JournalMismatch, LimitReached
 from workflow_execute._failure import message_of
 from workflow_execute._ids import now_ms
-from workflow_execute._records import StatusRecord
+from workflow_execute._records import Allowed, StatusRecord
 from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import supervise
-from workflow_execute._workflow import AnyWorkflow
+from workflow_execute._workflow import AnyWorkflow, failed_step
 from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.owners._signals import LocalSignal
 from workflow_execute.run._ending import (
@@ -39,12 +39,13 @@ from workflow_execute.run._ending import (
 from workflow_execute.run._now_writer import NowWriter
 from workflow_execute.run._services import RunServices
 from workflow_execute.run._thread_writer import CommittedStep, ThreadWriter
-from workflow_execute.run._turn import new_turn, stored_turn
+from workflow_execute.run._turn import Turn, new_turn, stored_turn
 from workflow_execute.threads._read import StoredThread
-from workflow_execute.threads._tree import cancel_children
+from workflow_execute.threads._tree import ThreadTree, cancel_children
 from workflow_protocol import (
     Completion,
     Event,
+    Failure,
     Hash,
     RoleFinished,
     RoleStarted,
@@ -93,7 +94,7 @@ class Run:
     ) -> None:
         self._services = services
         self._workflow = workflow
-        self._budget = budget
+        self._budget = budget.part(workflow.definition.limits, ctx.thread_id)
         self._ctx = ctx
         self._name = ""
         self._host_of = host_of
@@ -101,9 +102,10 @@ class Run:
         self._parent = parent
         self._ancestors = tuple(ancestors) if parent is None else parent.path
         self._writer = ThreadWriter(services.store, ctx.thread_id, services.run_options)
-        self._turn = new_turn(services, budget, ctx.thread_id, self._notify)
+        self._turn = self._new_turn()
         self._role = ""
         self._scope = anyio.CancelScope()
+        self._began_s = 0.0
         self._signal: LocalSignal | None = None
         self._ran_before_ms = 0
         self._resumed: StoredThread | None = None
@@ -147,6 +149,7 @@ class Run:
 
     async def _run_to_end(self) -> ThreadResult:
         ctx = self._ctx
+        self._began_s = anyio.current_time()
         await self._notify(
             ThreadStarted(
                 prompt=ctx.start.prompt,
@@ -160,9 +163,7 @@ class Run:
             async with keep_open(), anyio.create_task_group() as tasks:
                 for each in self._followed_threads():
                     tasks.start_soon(self._services.signals.follow, each, self._stop)
-                self._scope.deadline = self._deadline()
-                with self._scope:
-                    ending = await self._take_steps_to_ending()
+                ending = await self._run_past_limit()
                 tasks.cancel_scope.cancel()
         except BaseException:  # cancellation, Ctrl-C: recorded, then raised on
             with anyio.move_on_after(_COMMIT_GRACE_S, shield=True):
@@ -171,13 +172,57 @@ class Run:
                 except StoreError:  # it shows as interrupted then; the cancellation must go on
                     _log.exception("the end of thread %s was not recorded", ctx.thread_id)
             raise
-        ending = ending or ended_by_signal(self._signal, self.limits)
+        assert ending is not None  # no scope around it is left early without an exception
         if isinstance(ending.error, JournalMismatch) and (before := self._untouched()):
             await self._restore(before)
             raise ending.error
         await self._record(ending)
         result = self._workflow.definition.result
         return ending.result(self._ctx, result.name if result is not None else "")
+
+    async def _run_past_limit(self) -> Ending:
+        """Run to the end, past a limit if the workflow says where that leads."""
+        while True:
+            ending: Ending | None = None
+            self._scope = anyio.CancelScope(deadline=self._deadline())
+            if self._signal is not None:
+                self._scope.cancel()
+            with self._scope:
+                ending = await self._take_steps_to_ending()
+            ending = ending or ended_by_signal(self._signal, self.limits, self._ctx.thread_id)
+            if not self._leads_on(ending):
+                return ending
+            await self._commit_limit(ending)
+
+    def _leads_on(self, ending: Ending) -> bool:
+        """Whether the thread goes to its `at_limit` role instead of ending so.
+
+        It does once, and not at a limit that a thread above it has to keep, too.
+        """
+        is_covered = ending.cause == "limit" and ending.limit in Allowed.__struct_fields__
+        if self._workflow.definition.at_limit is None or not is_covered or not self._current_role():
+            return False
+        if any(step.failure is not None and step.failure.limit for step in self._ctx.steps):
+            return False
+        above = {thread_id for thread_id, _ in self._ancestors}
+        return ending.limit_of not in above if ending.limit_of else self._parent is None
+
+    async def _commit_limit(self, ending: Ending) -> None:
+        """End the turn at work as one that failed by a limit; the next role has an allowance."""
+        seconds = self._ran_before_ms / 1000 + anyio.current_time() - self._began_s
+        allowed = self._budget.allowed_from(len(self._ctx.steps) + 1, seconds)
+        failure = Failure(type=LimitReached.__name__, message=ending.summary, limit=ending.limit)
+        step = failed_step(self._current_role(), failure, self._turn.journal.usage)
+        await self._commit_step(step, allowed)
+        self._budget.allow(allowed, is_top=self._parent is None)
+
+    def set_spent(self, parts: Iterable[ThreadTree]) -> None:
+        """Set what a stored thread and those that it started have spent."""
+        for part in parts:
+            self._budget.set_spent(part.thread.thread_id, part.charged)
+
+    def _new_turn(self) -> Turn:
+        return new_turn(self._services, self._budget, self._ctx.thread_id, self._notify)
 
     async def begin(
         self, name: str, tags: Sequence[str] = (), *, registered: bool = False, key: str = ""
@@ -201,6 +246,9 @@ class Run:
         self._resumed = stored
         earlier_ms = self._turn.earlier_ms
         self._ran_before_ms = earlier_ms + sum(step.record.elapsed_ms for step in stored.steps)
+        for step in stored.steps:
+            if step.record.allowed is not None:
+                self._budget.allow(step.record.allowed, is_top=self._parent is None)
         running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=earlier_ms)
         await self._services.signals.remove_with(
             stored.thread_id, lambda moves: self._writer.set_status(running, self._turn, moves)
@@ -257,7 +305,11 @@ class Run:
     def _check_max_steps(self) -> None:
         limit = self.limits.max_steps
         if limit is not None and len(self._ctx.steps) >= limit:
-            raise LimitReached("max_steps", f"the limit of {limit} steps is reached")
+            if next_role(self._workflow.definition, self._ctx) is None:
+                return  # it has come to its end
+            raise LimitReached(
+                "max_steps", f"the limit of {limit} steps is reached", thread=self._ctx.thread_id
+            )
 
     async def _supervise(self, ctx: ThreadContext) -> Completion | None:
         """Ask the supervisor, where it is its turn. Its records stand in the coming turn."""
@@ -266,13 +318,13 @@ class Run:
             return None
         return await supervise(supervisor, self._workflow.definition, ctx)
 
-    async def _commit_step(self, step: RoleStep) -> None:
+    async def _commit_step(self, step: RoleStep, allowed: Allowed | None = None) -> None:
         number = len(self._ctx.steps)
         if step.failure is not None and self._turn.children:
             await cancel_children(self._services.store, self._ctx.thread_id, failed=False)
-        done = await self._writer.commit_step(step, number, self._turn)
+        done = await self._writer.commit_step(step, number, self._turn, allowed)
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, done.step))
-        self._turn = new_turn(self._services, self._budget, self._ctx.thread_id, self._notify)
+        self._turn = self._new_turn()
         if self._role:  # a limit may end a turn before its role begins
             await self._notify(self._event_of(done, number))
         self._role = ""
@@ -328,14 +380,14 @@ class Run:
         seconds = self.limits.max_seconds
         if seconds is None:
             return float("inf")
-        return anyio.current_time() + max(0.0, seconds - self._ran_before_ms / 1000)
+        return self._began_s + max(0.0, seconds - self._ran_before_ms / 1000)
 
     def _ending_when_cancelled(self) -> Ending:
         """How it ends when it is cancelled from outside: as the run above that was stopped."""
         run = self._parent
         while run is not None:
             if run._scope.cancel_called:
-                return ended_by_signal(run._signal, run.limits)
+                return ended_by_signal(run._signal, run.limits, run._ctx.thread_id)
             run = run._parent
         return CANCELLED
 

@@ -10,7 +10,13 @@ import msgspec
 
 from workflow_cas import RefConflict, RefMove, Store, content, node
 from workflow_execute._ids import now_ms
-from workflow_execute._records import FORMAT, StartRecord, StateRecord, StatusRecord
+from workflow_execute._records import (
+    FORMAT,
+    Allowed,
+    StartRecord,
+    StateRecord,
+    StatusRecord,
+)
 from workflow_execute.owners._commit import commit_shielded
 from workflow_execute.run._turn import Turn
 from workflow_execute.threads._key import key_ref
@@ -111,18 +117,25 @@ class ThreadWriter:
         self._status_record, self._without_status = stored.status, stored.without_status
         self.traceparent = stored.status.traceparent
 
-    async def commit_step(self, step: RoleStep, number: int, turn: Turn) -> CommittedStep:
-        """Write a step, make it the head and close its turn: one transaction."""
+    async def commit_step(
+        self, step: RoleStep, number: int, turn: Turn, allowed: Allowed | None = None
+    ) -> CommittedStep:
+        """Write a step, make it the head and close its turn: one transaction.
+
+        Of a turn that a limit ended, `allowed` is what the thread may take from there on.
+        """
         assert self.head is not None  # begin or continue_from came first
         step = msgspec.structs.replace(step, child_threads=tuple(turn.children))
         while True:
             try:
-                return await self._commit_step(step, number, turn)
+                return await self._commit_step(step, number, turn, allowed)
             except RefConflict:  # a question that the role gave up was answered meanwhile
                 if not await turn.journal.writer.catch_up():
                     raise
 
-    async def _commit_step(self, step: RoleStep, number: int, turn: Turn) -> CommittedStep:
+    async def _commit_step(
+        self, step: RoleStep, number: int, turn: Turn, allowed: Allowed | None
+    ) -> CommittedStep:
         assert self.head is not None
         assert self._status_record is not None
         assert self._without_status is not None
@@ -155,6 +168,8 @@ class ThreadWriter:
             artifacts=step.artifacts,
             run_options=self._run_options,
             error="" if failure is None else failure.type,
+            limit="" if failure is None else failure.limit,
+            allowed=allowed,
         )
         state = node("state", record, refs)
         summary = with_step(self._without_status, record)

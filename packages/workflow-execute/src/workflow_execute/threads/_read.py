@@ -57,7 +57,7 @@ class StoredStep:
         if not self.record.error:
             return None
         message = msgspec.json.decode(self.content, type=_FailureWords).message
-        return Failure(type=self.record.error, message=message)
+        return Failure(type=self.record.error, message=message, limit=self.record.limit)
 
 
 class _FailureWords(msgspec.Struct):

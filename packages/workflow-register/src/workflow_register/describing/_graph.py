@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from workflow_protocol import END, START, Edge, WorkflowDescription
+from workflow_protocol import END, LIMIT, START, Edge, WorkflowDescription
 
 Rows = Mapping[str, Sequence[Edge]]
 
 
 def shown_name(name: str) -> str:
-    """The name of a role as graphs have it. `START` and `END` are no names of roles."""
-    return {START: "START", END: "END"}.get(name, name)
+    """The name of a role as graphs have it. `START`, `END` and `LIMIT` are no names of roles."""
+    return {START: "START", END: "END", LIMIT: "at a limit"}.get(name, name)
 
 
 def table_rows(description: WorkflowDescription) -> dict[str, list[Edge]]:
     """The transitions by the role that they leave, both in the order of the table.
 
-    After a role's transitions stands where its failure leads.
+    After a role's transitions stands where its failure leads; where a limit leads is under `LIMIT`.
     """
     rows: dict[str, list[Edge]] = {}
     for edge in description.edges:
@@ -55,12 +55,12 @@ def back_edges(rows: Rows) -> set[tuple[str, str]]:
 
 def is_only_transition(edge: Edge, row: Sequence[Edge]) -> bool:
     """Whether the table has no other transition in that row."""
-    return edge.kind == "table" and sum(each.kind == "table" for each in row) == 1
+    return edge.kind != "failure" and sum(each.kind != "failure" for each in row) == 1
 
 
 def _from_start(rows: Rows) -> Iterator[tuple[str, str]]:
-    waiting = [START]
-    seen = {START}
+    waiting = [START, *({LIMIT} & set(rows))]
+    seen = set(waiting)
     for name in waiting:
         for edge in rows.get(name, ()):
             yield edge.source, edge.target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from workflow_protocol import END, START, Edge, WorkflowDescription
+from workflow_protocol import END, LIMIT, START, Edge, WorkflowDescription
 from workflow_register.describing._graph import (
     back_edges,
     is_only_transition,
@@ -41,7 +41,9 @@ def mermaid_graph(description: WorkflowDescription) -> str:
     rows = table_rows(description)
     back = back_edges(rows)
     roles = [*reading_order(description)]
-    names = dict.fromkeys([START, *roles, *(edge.target for edge in description.edges), END])
+    limits = [LIMIT] if LIMIT in rows else []
+    targets = (edge.target for edge in description.edges)
+    names = dict.fromkeys([START, *limits, *roles, *targets, END])
     ids = {name: f"n{number}" for number, name in enumerate(names)}
     lines = ["flowchart TD"]
     lines += [f"    {ids[name]}{_node(name, description)}" for name in names]
@@ -56,7 +58,7 @@ def mermaid_graph(description: WorkflowDescription) -> str:
 
 
 def _node(name: str, description: WorkflowDescription) -> str:
-    if name in {START, END}:
+    if name in {START, END, LIMIT}:
         return f'(["{shown_name(name)}"])'
     role = description.roles.get(name)
     about = f"<br/>{_label(role.description)}" if role and role.description.strip() else ""

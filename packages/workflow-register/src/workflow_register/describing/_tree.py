@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
-from workflow_protocol import START, Edge, WorkflowDescription
+from workflow_protocol import LIMIT, START, Edge, WorkflowDescription
 from workflow_register.describing._graph import (
+    Rows,
     back_edges,
     is_only_transition,
     shown_name,
@@ -17,8 +18,9 @@ def tree_graph(description: WorkflowDescription) -> list[str]:
     """Draw who speaks after whom, from START on, each role where it is met first.
 
     `→` leads on and `↺` back to a role that led here, which makes a loop. A role that stands in
-    another branch already is marked with `(above)`. `✗` leads on from a role that failed. Under a
-    role stand its transitions in the order of the table; a single one goes straight on.
+    another branch already is marked with `(above)`. `✗` leads on from a role that
+    failed; where a limit leads stands at the end. Under a role stand its transitions in the order
+    of the table; a single one goes straight on.
     """
     return list(_lines(description))
 
@@ -37,9 +39,16 @@ def _lines(description: WorkflowDescription) -> Iterator[str]:
     rows = table_rows(description)
     back = back_edges(rows)
     drawn = {START}
-    yield shown_name(START)
+    for root in (START, LIMIT) if LIMIT in rows else (START,):
+        yield shown_name(root)
+        yield from _branches(rows, back, drawn, root)
+
+
+def _branches(
+    rows: Rows, back: Container[tuple[str, str]], drawn: set[str], root: str
+) -> Iterator[str]:
     # Transitions that are still to be drawn: what stands before them, and whether it is the last.
-    waiting = _below(rows.get(START, ()), "")
+    waiting = _below(rows.get(root, ()), "")
     while waiting:
         edge, indent, is_last, is_straight = waiting.pop()
         is_new = edge.target not in drawn
