@@ -7,19 +7,16 @@ the loop becomes an `Ending`, which is recorded as the status of the thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import anyio
 import anyio.lowlevel
-import msgspec
 
 from workflow_cas import StoreError
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import JournalMismatch, LimitReached
-from workflow_execute._failure import message_of
 from workflow_execute._ids import now_ms
 from workflow_execute._records import Allowed, StatusRecord
 from workflow_execute._result import ThreadResult
@@ -36,9 +33,9 @@ from workflow_execute.run._ending import (
     failed,
     is_question,
 )
-from workflow_execute.run._now_writer import NowWriter
 from workflow_execute.run._services import RunServices
-from workflow_execute.run._thread_writer import CommittedStep, ThreadWriter
+from workflow_execute.run._telling import Telling
+from workflow_execute.run._thread_writer import ThreadWriter
 from workflow_execute.run._turn import Turn, new_turn, stored_turn
 from workflow_execute.threads._read import StoredThread
 from workflow_execute.threads._tree import ThreadTree, cancel_children
@@ -47,22 +44,17 @@ from workflow_protocol import (
     Event,
     Failure,
     Hash,
-    RoleFinished,
     RoleStarted,
     RoleStep,
-    RoleStopped,
     ThreadContext,
-    ThreadEnded,
     ThreadId,
     ThreadStarted,
-    error_type,
     next_role,
 )
 from workflow_reactor import keep_open
 
 _log = logging.getLogger("workflow_execute")
 _COMMIT_GRACE_S = 10.0
-_MESSAGE_CHARS = 200
 
 Ancestor = tuple[ThreadId, str]
 """The id of a thread above another, and the name of its workflow."""
@@ -102,14 +94,14 @@ class Run:
         self._parent = parent
         self._ancestors = tuple(ancestors) if parent is None else parent.path
         self._writer = ThreadWriter(services.store, ctx.thread_id, services.run_options)
+        parents = [thread_id for thread_id, _ in self._ancestors]
+        self._telling = Telling(services, ctx.thread_id, parents, len(ctx.steps))
         self._turn = self._new_turn()
-        self._role = ""
         self._scope = anyio.CancelScope()
         self._began_s = 0.0
         self._signal: LocalSignal | None = None
         self._ran_before_ms = 0
         self._resumed: StoredThread | None = None
-        self._now: NowWriter | None = None
 
     async def _take_steps(self) -> Completion:
         """Take one step after the other, until the workflow or the supervisor ends the thread."""
@@ -125,27 +117,11 @@ class Run:
 
     async def run_to_end(self) -> ThreadResult[Any]:
         """Run until the thread ends in one of its states, and record which."""
-        with self._saying_what_it_does():
+        above = None if self._parent is None else self._parent._telling
+        with self._telling.saying_what_it_does(
+            self._name, self._budget, self._ran_before_ms, above
+        ):
             return await self._run_to_end()
-
-    @contextmanager
-    def _saying_what_it_does(self) -> Generator[None]:
-        """Let other processes see what the run does while it lasts."""
-        locks, thread_id = self._services.locks, self._ctx.thread_id
-        if locks is None:
-            yield
-            return
-        above = None if self._parent is None else self._parent._now
-        now = self._now = NowWriter(locks, thread_id, self._name, self._budget, self._ran_before_ms)
-        now.open()
-        if above is not None:
-            above.child_began(thread_id)
-        try:
-            yield
-        finally:
-            now.close()
-            if above is not None:
-                above.child_ended(thread_id)
 
     async def _run_to_end(self) -> ThreadResult:
         ctx = self._ctx
@@ -265,17 +241,7 @@ class Run:
         """Leave the thread as it was: its records are for another model, prompt or question."""
         before = stored.status
         await self._writer.restore_status(before)
-        await self._tell_role_stopped("JournalMismatch", "")
-        await self._notify(
-            ThreadEnded(
-                state=before.state if before.state != "running" else "interrupted",
-                return_code=before.return_code or 0,
-                summary=before.summary,
-                error=before.error,
-                origin=before.origin,
-                cause=before.cause,
-            )
-        )
+        await self._telling.left_as_it_was(before, self._turn.elapsed_ms)
 
     @property
     def path(self) -> tuple[Ancestor, ...]:
@@ -325,26 +291,10 @@ class Run:
         done = await self._writer.commit_step(step, number, self._turn, allowed)
         self._ctx = replace(self._ctx, steps=(*self._ctx.steps, done.step))
         self._turn = self._new_turn()
-        if self._role:  # a limit may end a turn before its role begins
-            await self._notify(self._event_of(done, number))
-        self._role = ""
+        leads_to = "" if step.failure is None else self._current_role()
+        await self._telling.step_ended(done, leads_to)
         if done.cancelled is not None:
             raise done.cancelled
-
-    def _event_of(self, done: CommittedStep, number: int) -> Event:
-        """What observers hear of a step."""
-        step, failure = done.step, done.step.failure
-        if failure is None:
-            return RoleFinished(
-                step=number, value=done.value, usage=step.usage, elapsed_ms=done.elapsed_ms
-            )
-        return RoleStopped(
-            step=number,
-            error=failure.type,
-            message=failure.message[:_MESSAGE_CHARS],
-            elapsed_ms=done.elapsed_ms,
-            leads_to=self._current_role(),
-        )
 
     async def _take_steps_to_ending(self) -> Ending:
         try:
@@ -400,9 +350,9 @@ class Run:
         try:
             await self._write_end(ending)
         except BaseException as error:
-            await self._tell_end(ending, unwritten=error)
+            await self._telling.ended(ending, self._turn.elapsed_ms, unwritten=error)
             raise
-        await self._tell_end(ending)
+        await self._telling.ended(ending, self._turn.elapsed_ms)
 
     async def _write_end(self, ending: Ending) -> None:
         ctx, turn = self._ctx, self._turn
@@ -422,59 +372,11 @@ class Run:
         if status.state == "cancelled" and turn.children:
             await cancel_children(self._services.store, ctx.thread_id)
 
-    async def _tell_role_stopped(self, error: str, message: str) -> None:
-        """End the role at work, if one is, for the observers."""
-        if self._role:
-            elapsed_ms = self._turn.elapsed_ms
-            message = message[:_MESSAGE_CHARS]
-            await self._notify(RoleStopped(error=error, message=message, elapsed_ms=elapsed_ms))
-            self._role = ""
-
-    async def _tell_end(self, ending: Ending, unwritten: BaseException | None = None) -> None:
-        """Tell how the turn at work and the run ended, or that this could not be written."""
-        await self._tell_role_stopped(
-            ending.stopped_by if unwritten is None else error_type(unwritten), ending.summary
-        )
-        ended = ThreadEnded(
-            state=ending.state,
-            return_code=ending.return_code,
-            summary=ending.summary,
-            error=ending.error_type,
-            origin=ending.origin,
-            cause=ending.cause,
-        )
-        if unwritten is not None:
-            ended = msgspec.structs.replace(
-                ended,
-                state="interrupted",
-                return_code=1,
-                summary=message_of(unwritten),
-                error=error_type(unwritten),
-            )
-        await self._notify(ended)
-
     async def _notify(self, event: Event) -> None:
-        """Tell the observers, with the address of what it is about."""
+        """Tell the observers of what happens in the turn."""
         if isinstance(event, RoleStarted):
-            self._role = event.role
             self._turn.journal.writer.begin_role(event.role)
-        ended = isinstance(event, RoleFinished) or (
-            isinstance(event, RoleStopped) and event.leads_to
-        )
-        step = event.step if ended else len(self._ctx.steps)
-        if self._now is not None:
-            self._now.take(event, self._role, step)
-        if not self._services.observers:
-            return
-        await self._services.notify(
-            msgspec.structs.replace(
-                event,
-                thread=self._ctx.thread_id,
-                parents=tuple(thread_id for thread_id, _ in self._ancestors),
-                role=self._role,
-                step=step,
-            )
-        )
+        await self._telling.tell(event)
 
     def _current_role(self) -> str:
         try:

@@ -47,6 +47,7 @@ async def fork_thread(
     if kept < count:
         parent = (await store.get(stored.steps[kept].hash)).refs[0]
         before = await _summary_at(store, parent)
+    began_ms = now_ms()  # before its id is made, by whose time it is found
     fork_id = new_thread_id()
     await commit_branch(
         store,
@@ -54,6 +55,7 @@ async def fork_thread(
         parent,
         fork_id,
         before=before,
+        began_ms=began_ms,
         origin=thread_id,
         reason=f"forked from {thread_id} after {kept} steps; resume it",
         prompt=prompt,
@@ -71,6 +73,7 @@ async def commit_branch(
     thread_id: ThreadId,
     *,
     before: ThreadSummary | None = None,
+    began_ms: int | None = None,
     origin: ThreadId | None = None,
     reason: str = "",
     prompt: str | None = None,
@@ -86,7 +89,7 @@ async def commit_branch(
     record = BranchRecord(
         format=FORMAT,
         thread_id=thread_id,
-        at_ms=now_ms(),
+        at_ms=now_ms() if began_ms is None else began_ms,
         origin=origin or "",
         workflow=name,
         prompt=task.hash if task else None,
