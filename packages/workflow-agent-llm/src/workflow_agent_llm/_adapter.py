@@ -42,6 +42,16 @@ def create_llm_adapter(
     one JSON value are taken off. A reply that does not fit, or that broke off (at the output limit,
     by a content filter, a refusal, an error of the provider), is told what is wrong, once.
 
+    Example:
+        ```python
+        critic = RoleDefinition(name="critic", system_prompt="Judge it in a sentence.", schema=str)
+        careful = create_llm_adapter("default", settings=ModelSettings(temperature=0, seed=7))
+        run = create_workflow(
+            WorkflowDefinition(table={START: critic, critic: END}, result=critic),
+            AdapterBinding(overrides={critic: careful}),
+        )
+        ```
+
     Args:
         model: a scene of `workflow.yaml` or `"provider/model"`, looked up when a role runs; or the
             model itself.

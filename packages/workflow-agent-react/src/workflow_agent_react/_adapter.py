@@ -124,6 +124,17 @@ def create_react_adapter(config: ReactAdapterConfig) -> AdapterFn:
 
     Each round is one model call and there is none beside them. Nothing is opened before a role
     runs, so a module that calls this can be imported anywhere.
+
+    Example:
+        ```python
+        reader = RoleDefinition(name="reader", system_prompt="Answer from the files.", schema=str)
+        files = workspace_tools(shell=False, write=False)
+        adapter = create_react_adapter(ReactAdapterConfig(llm="default", toolset=files))
+        run = create_workflow(
+            WorkflowDefinition(table={START: reader, reader: END}, result=reader),
+            AdapterBinding(adapter),
+        )
+        ```
     """
     prepared = _PreparedLoop(config)
 

@@ -130,6 +130,16 @@ def command_adapter(
     `shell_exec` do: without input, with a fixed environment, and nothing of it is left when it
     ends, when its time runs out, or when the thread is stopped or the process killed.
 
+    Example:
+        ```python
+        tests = RoleDefinition(name="tests", schema=CommandResult)
+        run_tests = command_adapter(["python3", "-m", "unittest"], effect=Effect.REPEATABLE)
+        run = create_workflow(
+            WorkflowDefinition(table={START: tests, tests: END}, result=tests),
+            AdapterBinding(run_tests),
+        )
+        ```
+
     Args:
         command: the program and its arguments; or a pure function of the thread that gives them.
             For the shell's language: `["sh", "-c", "make && make test"]`.

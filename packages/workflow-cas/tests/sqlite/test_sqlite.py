@@ -43,6 +43,22 @@ async def test_a_store_outlives_its_closing(tmp_path: Path) -> None:
         assert await store.get(ONE.hash) == ONE
 
 
+async def test_a_path_may_be_text_and_a_store_in_memory_is_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async with open_store("sub/store.sqlite3") as store:
+        await store.commit([content("kept")])
+    async with open_store(tmp_path / "sub" / "store.sqlite3") as store:
+        assert (await store.get(content("kept").hash)).text() == "kept"
+    for path in (":memory:", Path(":memory:")):
+        with pytest.raises(StoreError, match="is a MemoryStore"):
+            async with open_store(path):
+                pass
+    assert os.listdir(tmp_path) == ["sub"]
+
+
 async def test_a_new_store_makes_its_directory_and_is_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "deep?#% é" / "store.db"
     async with open_store(path) as store:

@@ -124,6 +124,18 @@ def function_adapter(
     recorded, and a resume, a fork and a replay take the record. A plain function runs in a worker
     thread, an async one in the loop. What it raises fails the turn, and a resume calls it again.
 
+    Example:
+        ```python
+        def list_files(ctx: ThreadContext) -> list[str]:
+            return sorted(path.name for path in ctx.start.workspace.iterdir())
+
+        files = RoleDefinition(name="files", schema=list[str])
+        run = create_workflow(
+            WorkflowDefinition(table={START: files, files: END}, result=files),
+            AdapterBinding(function_adapter(files, list_files, effect=Effect.READ)),
+        )
+        ```
+
     Args:
         role: the role that it carries out; its schema is what the function returns.
         fn: the function.

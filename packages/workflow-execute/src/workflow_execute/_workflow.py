@@ -249,6 +249,15 @@ def create_workflow(
 ) -> Workflow[In, Out]:
     """Bind a definition to adapters. It has no side effects: entry scripts call it at import.
 
+    Example:
+        ```python
+        poet = RoleDefinition(name="poet", system_prompt="Write a haiku.", schema=str)
+        run = create_workflow(
+            WorkflowDefinition(table={START: poet, poet: END}, result=poet),
+            AdapterBinding(create_llm_adapter("default")),
+        )
+        ```
+
     Raises:
         DefinitionError: an override is for no role of the definition, or a role has no adapter.
             All faults at once, each with its place.

@@ -21,6 +21,18 @@ def agent_to_adapter(
     extracting model sees all that the agent wrote; later roles read it as the step's content.
     An agent's effects are its own to record: it gets a context whose journal keys begin with
     `agent/`.
+
+    Example:
+        ```python
+        async def agent(ctx: ThreadContext, prompt: str) -> str:
+            return f"I was told to {prompt} I did, and all is well."
+
+        checker = RoleDefinition(name="checker", system_prompt="Check it.", schema=str)
+        run = create_workflow(
+            WorkflowDefinition(table={START: checker, checker: END}, result=checker),
+            AdapterBinding(agent_to_adapter(agent, "default")),
+        )
+        ```
     """
     extract = create_extract(model_of(extract_llm))
 

@@ -54,6 +54,17 @@ def tool(
     A plain function runs in a worker thread. Cancelling the call waits for it to return, unless
     it only reads: write an async function for what may take long.
 
+    Example:
+        ```python
+        @tool(effect=Effect.READ)
+        async def weather(city: str, days: int = 1) -> str:
+            "Say what the weather will be."
+            return f"sun in {city} for {days} days"
+
+        config = ReactAdapterConfig(llm="default", toolset=[weather, workspace_tools()])
+        assert await weather("Rome") == "sun in Rome for 1 days"
+        ```
+
     Args:
         effect: what running it twice would mean. It decides what happens after a crash, and which
             calls run together. Undeclared, it counts as `UNSAFE`.

@@ -12,6 +12,7 @@ import anyio
 from anyio import from_thread, to_thread
 
 from workflow_cas._entries import Entry, check_entries
+from workflow_cas._errors import StoreError
 from workflow_cas._objects import Node, RefMove, Stored
 from workflow_cas._store import (
     GcReport,
@@ -45,7 +46,7 @@ _POLL_S = 0.25
 
 @asynccontextmanager
 async def open_store(
-    path: Path,
+    path: str | Path,
     *,
     durability: Durability = "full",
     read_only: bool = False,
@@ -53,8 +54,16 @@ async def open_store(
 ) -> AsyncGenerator[SqliteStore]:
     """Open the store in this file, which is made if it doesn't exist (mode 0600), and close it.
 
+    Example:
+        ```python
+        async with open_store("threads.sqlite3") as store:
+            engine = Engine(store)
+            threads = await list_threads(store)
+        ```
+
     Args:
-        path: the file. SQLite keeps two more beside it while it is open, `-wal` and `-shm`.
+        path: the file. SQLite keeps two more beside it while it is open, `-wal` and `-shm`. A store
+            in memory is a `MemoryStore`.
         durability: `full` survives the loss of power after each commit; `normal` survives the
             death of the process, and after a loss of power may miss the latest commits.
         read_only: write nothing. Also works on a medium that can't be written.
@@ -66,10 +75,12 @@ async def open_store(
         StoreReadOnly: it can't be written, and `read_only` is false.
         StoreBusy: another process kept it locked.
         StoreFull: there is no room to create it.
-        StoreError: `read_only` is true and there is no such file.
+        StoreError: `read_only` is true and there is no such file, or it is `:memory:`.
     """
+    if str(path) == ":memory:":  # SQLite's own word, and no file that anybody wants
+        raise StoreError("a store in memory is a MemoryStore(); name a file to open_store")
     connections = Connections(
-        path, durability=durability, read_only=read_only, busy_timeout_s=busy_timeout_s
+        Path(path), durability=durability, read_only=read_only, busy_timeout_s=busy_timeout_s
     )
     await to_thread.run_sync(connections.open)
     store = SqliteStore(connections)

@@ -112,6 +112,20 @@ def workflow_adapter(
     or cancelled, so is the parent thread; resuming that resumes the same child. What the child
     published is published with the role's step.
 
+    Example:
+        ```python
+        poet = RoleDefinition(name="poet", system_prompt="Write a haiku.", schema=str)
+        write = create_workflow(
+            WorkflowDefinition(table={START: poet, poet: END}, result=poet),
+            AdapterBinding(create_llm_adapter("default")),
+        )
+        part = RoleDefinition(name="part", system_prompt="The part about rain.", schema=str)
+        run = create_workflow(
+            WorkflowDefinition(table={START: part, part: END}, result=part),
+            AdapterBinding(workflow_adapter("write", write)),
+        )
+        ```
+
     Args:
         name: what the workflow is called where people see it.
         workflow: what to run; a function of nothing where it isn't made yet, as in a recursion.

@@ -46,6 +46,17 @@ class Engine(ServiceEngine):
     `start` and `resume` run one until it ends; `submit` and `recover` run them in the background,
     inside of `async with engine.running():`.
 
+    Example:
+        ```python
+        from uwf.examples.weather import run  # any workflow
+
+        async with open_store("threads.sqlite3") as store:
+            engine = Engine(store, limits=Limits(max_rounds=20))
+            result = await engine.start(run, "What do I wear in Rome?")
+            if result.state != "completed":  # a question, a limit, or a fault that passes
+                result = await engine.resume(run, result.thread_id)
+        ```
+
     Args:
         store: keeps everything; stays the caller's to close.
         locks: a folder for one lock file a thread, so that two processes can't run one thread.

@@ -27,7 +27,16 @@ async def run_workflow(
     workspace: Path | None = None,
     observer: Observer | Sequence[Observer] | None = None,
 ) -> ThreadResult[Out]:
-    """Run a workflow once on a store in memory, of which nothing remains."""
+    """Run a workflow once on a store in memory, of which nothing remains.
+
+    Example:
+        ```python
+        from uwf.examples.weather import run  # any workflow
+
+        result = await run_workflow(run, "What do I wear in Rome?")
+        advice = result.value
+        ```
+    """
     engine = Engine(MemoryStore(), observer=observer)
     return await engine.start(workflow, input, workspace=workspace)
 
