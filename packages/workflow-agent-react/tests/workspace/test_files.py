@@ -13,6 +13,7 @@ from workflow_agent_react.workspace import _files
 from workflow_agent_react.workspace._files import patch_file, read_file, write_file
 from workflow_agent_react.workspace._patch import Edit
 from workflow_agent_react.workspace._workspace import Workspace
+from workflow_protocol import Work, working
 
 
 def read(root: Path, path: str, *, offset: int = 1, limit: int = 0, column: int = 1) -> str:
@@ -28,6 +29,18 @@ def write(root: Path, path: str, content: str) -> str:
 def patch(root: Path, path: str, *edits: Edit) -> str:
     with Workspace(root) as workspace:
         return patch_file(workspace, path, edits)
+
+
+def test_what_was_written_is_told_by_its_real_path(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    work = Work()
+    with working(work):
+        assert work.changed_paths is None
+        write(tmp_path, "link/a.txt", "one")
+        patch(tmp_path, "./real/../link/a.txt", Edit("one", "two"))
+
+    assert work.changed_paths == ("real/a.txt", "real/a.txt")
 
 
 def refusal(call: object, root: Path, *args: object) -> str:

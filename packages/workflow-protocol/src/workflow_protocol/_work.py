@@ -66,6 +66,8 @@ class Work:
         self.is_open = True
         self.in_engine = outer is not None
         """False for a context that was made by hand, as in a test."""
+        self.changed_paths: tuple[str, ...] | None = None
+        """The files that were told to be all that has changed; `None` where nothing was told."""
         self._items: list[Artifact | Work] = []
         self._bytes = 0
 
@@ -83,6 +85,17 @@ class Work:
     def take(self, artifacts: Sequence[Artifact]) -> None:
         """Take in what is recorded of an effect that isn't performed again."""
         self._items.extend(artifacts)
+
+    def touched(self, path: str) -> None:
+        """Say that a file of the workspace was changed, made or removed.
+
+        An effect that says so says that it changed nothing else, so that the workspace needn't be
+        looked through for what it did. One that says nothing may have changed everything.
+
+        Args:
+            path: relative to the workspace, with `/` and no link on the way; or absolute.
+        """
+        self.changed_paths = (*(self.changed_paths or ()), path)
 
     def publish(self, artifact: Artifact) -> None:
         """Keep a value.

@@ -8,7 +8,6 @@ import secrets
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 from workflow_agent_react._errors import ToolError
 from workflow_agent_react.workspace._encoding import Text, like_before, read_text
@@ -17,6 +16,7 @@ from workflow_agent_react.workspace._names import actual_path, printable
 from workflow_agent_react.workspace._patch import Edit, apply_edits
 from workflow_agent_react.workspace._paths import told_to_the_model
 from workflow_agent_react.workspace._workspace import NotRegular, Place, Workspace
+from workflow_protocol import current_work
 from workflow_util_agent import CONTROL_CODE, terminal_text
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -143,15 +143,16 @@ def write_file(workspace: Workspace, path: str, content: str) -> str:
         raise ToolError(f"the content can't be written as UTF-8: {error.reason}") from None
     path = actual_path(workspace, path)
     shown = printable(workspace.relative(path))
-    check = partial(must_not_steer_git, workspace, path)
+    real = _RealPath(workspace, path)
     with (
         told_to_the_model(workspace, path),
-        workspace.place(path, make_folders=True, check=check) as place,
+        workspace.place(path, make_folders=True, check=real.check) as place,
     ):
         before = _state(place)
         data, kept = like_before(content, b"" if before is None else _readable(place))
         _must_fit(len(data), path)
         _replace(place, data, before)
+        current_work().touched(real.path)
     was = "new file" if before is None else f"it had {_count(before.st_size, 'byte')}"
     return f"wrote {_count(len(data), 'byte')} to {shown} ({'; '.join([was, *kept])})"
 
@@ -164,15 +165,29 @@ def patch_file(workspace: Workspace, path: str, edits: Sequence[Edit]) -> str:
     """
     path = actual_path(workspace, path)
     shown = printable(workspace.relative(path))
-    check = partial(must_not_steer_git, workspace, path)
-    with told_to_the_model(workspace, path), workspace.place(path, check=check) as place:
+    real = _RealPath(workspace, path)
+    with told_to_the_model(workspace, path), workspace.place(path, check=real.check) as place:
         data, before = place.read(max_bytes=MAX_FILE_BYTES)
         _must_fit(len(data), path)
         patched = apply_edits(as_text(data, path), edits)
         _must_fit(len(patched.data), path)
         _replace(place, patched.data, before, unchanged=True)
+        current_work().touched(real.path)
     places = ", ".join(map(str, patched.lines[:20])) + (", …" if len(patched.lines) > 20 else "")
     return f"patched {shown}: {_count(len(patched.lines), 'place')} changed, at line {places}"
+
+
+class _RealPath:
+    """Where the place of a path is, without the links on the way; git's own places are refused."""
+
+    def __init__(self, workspace: Workspace, path: str) -> None:
+        self._workspace = workspace
+        self._asked = path
+        self.path = ""
+
+    def check(self, names: Sequence[str]) -> None:
+        must_not_steer_git(self._workspace, self._asked, names)
+        self.path = "/".join(names)
 
 
 def as_text(data: bytes, path: str) -> Text:

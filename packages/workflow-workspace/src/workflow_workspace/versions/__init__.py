@@ -1,0 +1,1 @@
+"""Versions of a folder: taken by a scan, kept as trees of objects, restored and compared."""
