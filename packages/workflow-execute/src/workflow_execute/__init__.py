@@ -84,6 +84,7 @@ from workflow_execute.journal._entry import JournalEntry
 from workflow_execute.journal._questions import Asker, Asking
 from workflow_execute.owners._now import Doing, ThreadNow, read_now
 from workflow_execute.run._services import Observer, TracingObserver
+from workflow_execute.threads._files import FilesOfStep, files_after, files_of_step, newest_version
 from workflow_execute.threads._read import (
     StoredStep,
     StoredThread,
@@ -136,6 +137,7 @@ __all__ = [
     "Engine",
     "EngineNotRunning",
     "EventsMissed",
+    "FilesOfStep",
     "ForkError",
     "FunctionAdapter",
     "ImportReport",
@@ -194,11 +196,14 @@ __all__ = [
     "create_workflow",
     "current_attempt",
     "export_thread",
+    "files_after",
+    "files_of_step",
     "find_bundle",
     "find_thread",
     "function_adapter",
     "import_thread",
     "list_threads",
+    "newest_version",
     "open_thread_file",
     "read_attempts",
     "read_input",

@@ -32,7 +32,7 @@ SUSPENDED_CODE = 3
 Cause = Literal["", "question", "limit", "paused", "forked", "shutdown"]
 """What a suspended thread waits for. After `shutdown` it waits for `Engine.recover`."""
 TurnKind = Literal[
-    "result", "intent", "withdrawn", "lost", "question", "unasked", "answer", "attempt"
+    "result", "intent", "withdrawn", "lost", "question", "unasked", "answer", "attempt", "files"
 ]
 
 
@@ -66,6 +66,8 @@ class StartRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     run what an adapter of the thread above has."""
     key: str = ""
     """The key that it was submitted with: see `key_ref`."""
+    versioned: bool = False
+    """Its records say which version of the workspace's files each effect left."""
 
 
 class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,6 +144,8 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The limit that ended it, where one did, ..."""
     allowed: Allowed | None = None
     """... and what the thread may take from there on."""
+    files: int | None = None
+    """The position of the version of the workspace's files that the step left, as far as known."""
 
 
 class TurnRecord(
@@ -153,7 +157,7 @@ class TurnRecord(
         "key": "k", "at_ms": "t", "kind": "c", "effect": "e", "digest": "d", "size": "n",
         "fingerprint": "s", "value": "v", "first": "f", "charged_tokens": "u",
         "charged_micros": "m", "by": "b", "took_ms": "w", "role": "r",
-        "artifacts": "a", "nested": "i",
+        "artifacts": "a", "nested": "i", "files": "g",
     },
 ):  # fmt: skip
     """One journal record of a role's turn. Node type `turn`; its first ref is the record before.
@@ -161,7 +165,8 @@ class TurnRecord(
     `intent`: the effect is about to start. `withdrawn`: it didn't after all. `lost`: a model call
     was cut off and counts as its worst case. `question`, `answer`: what a person was asked and
     said. `unasked`: the question has no place in the turn any more. `attempt`: the turn is begun
-    anew; what is before is history.
+    anew; what is before is history. `files`: the workspace's files before the next effect, where
+    no record has them so.
     """
 
     key: str
@@ -197,6 +202,9 @@ class TurnRecord(
     """It was performed inside another effect, so it isn't asked for where that has a result."""
     role: str = ""
     """The role at work. Of each run, the first record that the role makes has it."""
+    files: bool = False
+    """Its first ref after the record before is a version of the workspace's files: those that the
+    effect left."""
 
 
 class StatusRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -37,6 +37,7 @@ from workflow_protocol._events import (
     ThreadStarted,
     ToolFinished,
     ToolStarted,
+    WorkspaceVersioned,
     error_message,
     error_type,
 )
@@ -163,6 +164,7 @@ __all__ = [
     "WorkflowDefinition",
     "WorkflowDescription",
     "WorkflowError",
+    "WorkspaceVersioned",
     "check_run_options",
     "completion_of",
     "current_work",

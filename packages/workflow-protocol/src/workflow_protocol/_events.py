@@ -263,6 +263,19 @@ class ThreadEnded(_Event, frozen=True):
     """What a suspended thread waits for: `question`, `limit`, `paused` or `shutdown`."""
 
 
+class WorkspaceVersioned(_Event, frozen=True):
+    """From here on versions of the workspace's files are kept, or they are no more."""
+
+    workspace: str
+    """The folder."""
+    first: bool = False
+    """Nothing was known of the folder before."""
+    left_out: tuple[str, ...] = ()
+    """Some of the paths whose files are not kept, other than what .gitignore names."""
+    reason: str = ""
+    """Why no versions are kept; empty where they are."""
+
+
 Event = (
     ThreadStarted
     | RoleStarted
@@ -276,6 +289,7 @@ Event = (
     | Resolved[Any]
     | RoleFinished
     | RoleStopped
+    | WorkspaceVersioned
     | ThreadEnded
 )
 """Any event; `msgspec.json.encode` gives a tagged object, one line each."""

@@ -27,6 +27,7 @@ from workflow_execute.run._run import Run
 from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
+from workflow_execute.threads._files import last_version
 from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_execute.threads._tree import read_tree
 from workflow_protocol import Hash, RoleFailed, StartStep, ThreadContext, ThreadId
@@ -87,8 +88,9 @@ class ChildRunner:
             await run.begin(task.name, registered=bundle is not None)
             return run
         stored = await self._with_settings_of(new, stored)
-        run = self.run.child(workflow, context_of(stored, workflow))
         tree = await read_tree(self.services.store, thread_id)
+        files = last_version(stored, tree.attempts)
+        run = self.run.child(workflow, context_of(stored, workflow), files)
         run.set_spent(tree.walk())
         await run.resume(stored, tree.attempts)
         return run

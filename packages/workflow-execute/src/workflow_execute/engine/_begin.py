@@ -17,6 +17,7 @@ from workflow_execute._result import ThreadResult
 from workflow_execute._workflow import AnyWorkflow
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._workspace import resolve_workspace
+from workflow_execute.journal._files import ThreadFiles
 from workflow_execute.owners._locks import owning, remove_lock_files
 from workflow_execute.run._run import Run
 from workflow_execute.run._services import RunServices
@@ -44,6 +45,8 @@ class NewThread:
     name: str
     tags: tuple[str, ...]
     key: str
+    is_versioned: bool
+    """Whether versions of its workspace's files are kept: of a folder that was given."""
 
     @property
     def thread_id(self) -> ThreadId:
@@ -85,6 +88,7 @@ async def new_thread(
         name=name_of(workflow) if name is None else name,
         tags=checked,
         key=key or "",
+        is_versioned=workspace is not None,
     )
 
 
@@ -97,7 +101,15 @@ async def run_new_thread(
         RefConflict: its key has begun another thread. Nothing is stored.
     """
     async with owning(services.locks, new.thread_id):
-        run = Run(services, new.workflow, budget, new.ctx, host_of=partial(ChildRunner, services))
+        folder = services.versions_of(new.ctx.start.workspace) if new.is_versioned else None
+        run = Run(
+            services,
+            new.workflow,
+            budget,
+            new.ctx,
+            host_of=partial(ChildRunner, services),
+            files=ThreadFiles(folder),
+        )
         try:
             await run.begin(new.name, new.tags, key=new.key)
         except RefConflict:

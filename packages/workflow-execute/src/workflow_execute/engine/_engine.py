@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from anyio import to_thread
 from workflow_cas import Store
 from workflow_execute._budget import Budget, Limits
 from workflow_execute._errors import ThreadBusy
+from workflow_execute._failure import environment_secrets
 from workflow_execute._records import ShownState
 from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import SupervisorFn
@@ -21,6 +23,7 @@ from workflow_execute.engine._resume import resume_thread
 from workflow_execute.engine._service import ServiceEngine
 from workflow_execute.engine._stop import STOP_TIMEOUT_S, stop_thread
 from workflow_execute.engine._workspace import resolve_workspace
+from workflow_execute.journal._folders import FolderVersionsByPath
 from workflow_execute.journal._questions import Asker
 from workflow_execute.owners._cancellation import cancelled_by_anyio
 from workflow_execute.owners._locks import is_owned, owning, remove_lock_files
@@ -35,9 +38,12 @@ from workflow_execute.threads._replay_journal import ReplayedRequest
 from workflow_execute.threads._summaries import find_summaries, labels_for
 from workflow_execute.threads._summary import ThreadSummary
 from workflow_protocol import Answer, Hash, Question, ThreadId
+from workflow_workspace import Versioned
 
 In = TypeVar("In")
 Out = TypeVar("Out")
+
+_VERSIONED = Versioned()
 
 
 class Engine(ServiceEngine):
@@ -71,6 +77,13 @@ class Engine(ServiceEngine):
         supervise_every: in steps.
         run_options: what was set for its runs alone, such as another model, as people write it. It
             is kept in the status of each thread, until the next run.
+        versions: what is kept of the files of the workspaces that its threads are given, with each
+            effect that may change some; `None` to keep nothing. What needs no versions: a thread
+            that is given no workspace.
+        workspaces: a folder for what it makes itself: the folders of forks, and what it knows of
+            unchanged files. Without it, a fork works in the folder of its origin.
+        secrets: by name, values that no file which is kept may hold, besides those of the
+            environment's variables that are named like keys.
     """
 
     def __init__(
@@ -84,6 +97,9 @@ class Engine(ServiceEngine):
         supervisor: SupervisorFn | None = None,
         supervise_every: int = 3,
         run_options: Sequence[str] = (),
+        versions: Versioned | None = _VERSIONED,
+        workspaces: Path | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self.store = store
         services = RunServices(
@@ -95,8 +111,10 @@ class Engine(ServiceEngine):
             supervisor=supervisor,
             supervise_every=supervise_every,
             run_options=tuple(run_options),
+            folders=_folders(store, versions, workspaces, secrets),
         )
         super().__init__(services, limits or Limits())
+        self._workspaces = workspaces
 
     @cancelled_by_anyio
     async def start(
@@ -119,7 +137,8 @@ class Engine(ServiceEngine):
             workflow: what to run.
             input: the task: text, or a value of the workflow's `input` type, of which roles read
                 the JSON.
-            workspace: the folder to work in; the current one if not given.
+            workspace: the folder to work in. If not given it is the current one, of whose files no
+                versions are kept.
             name: what to call the workflow, for people and `recover`.
             bundle: the stored bundle that `workflow` came from.
             budget: what it draws from together with others; one of its own if not given.
@@ -196,7 +215,8 @@ class Engine(ServiceEngine):
     ) -> ThreadId:
         """Make a thread that shares the first steps of another; `resume` runs it.
 
-        It takes the same few bytes however long the thread is.
+        It takes the same few bytes however long the thread is. Where versions of its files are
+        known, it works in a folder of its own, with the files as they were after these steps.
 
         Args:
             thread_id: any thread, running or not.
@@ -204,7 +224,8 @@ class Engine(ServiceEngine):
             prompt: the task from here on, if it is another: text, or the JSON of an input.
             workflow: what it will be resumed with. What it is begun with is then checked now, not
                 when it is resumed, and stored with its defaults.
-            workspace: the folder to work in, if it is another.
+            workspace: the folder to work in. An empty one gets the files as they were, any other is
+                left as it is. If not given it is a new one in the engine's `workspaces`.
             bundle: the stored bundle to go on with, if it is another.
             name: what to call that.
 
@@ -213,11 +234,13 @@ class Engine(ServiceEngine):
             ForkError: the thread has not so many steps.
             InputError: the prompt is not UTF-8, or not of the workflow's `input` type.
             NotADirectoryError: the workspace is not a folder.
+            RestoreError: the files can't be put there.
         """
         folder = await resolve_workspace(workspace) if workspace is not None else None
         return await fork_thread(
             self.store,
             thread_id,
+            folders=self._workspaces,
             at_step=at_step,
             prompt=prompt,
             workflow=workflow,
@@ -368,6 +391,23 @@ class Engine(ServiceEngine):
             return stored.status.state
         now = await read_thread(self.store, stored.thread_id)  # it may have ended meanwhile
         return "interrupted" if now.status.state == "running" else now.status.state
+
+
+def _folders(
+    store: Store,
+    versions: Versioned | None,
+    workspaces: Path | None,
+    secrets: Mapping[str, str] | None,
+) -> FolderVersionsByPath | None:
+    if versions is None:
+        return None
+
+    def values() -> list[bytes]:
+        named = {**dict(environment_secrets()), **(secrets or {})}
+        return [os.fsencode(value) for value in named.values()]
+
+    caches = None if workspaces is None else workspaces / "known"
+    return FolderVersionsByPath(store, versions, caches, values)
 
 
 def _observers(given: Observer | Sequence[Observer] | None) -> tuple[Observer, ...]:

@@ -17,16 +17,18 @@ from workflow_execute._workflow import AnyWorkflow, Workflow
 from workflow_execute.children._adapter import workflow_below
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._workspace import resolve_workspace
+from workflow_execute.journal._files import ThreadFiles
 from workflow_execute.journal._turn_writer import TurnWriter
 from workflow_execute.owners._locks import owning
 from workflow_execute.run._run import Run
 from workflow_execute.run._services import RunServices
 from workflow_execute.threads._branch import commit_branch
 from workflow_execute.threads._context import context_of
+from workflow_execute.threads._files import last_version
 from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_execute.threads._replay import check_unfinished_turn
 from workflow_execute.threads._summary import thread_ref
-from workflow_execute.threads._tree import cancel_children, read_lineage, read_tree
+from workflow_execute.threads._tree import ThreadTree, cancel_children, read_lineage, read_tree
 from workflow_protocol import Hash, ThreadId
 
 Out = TypeVar("Out")
@@ -71,10 +73,18 @@ async def resume_thread(
             context_of(own.thread, workflow),
             host_of=partial(ChildRunner, services),
             ancestors=[(thread.thread_id, thread.start.workflow) for thread in ancestors],
+            files=_files_of(services, own),
         )
         run.set_spent(own.walk())
         await run.resume(own.thread, own.attempts)
         return await run.run_to_end()
+
+
+def _files_of(services: RunServices, part: ThreadTree) -> ThreadFiles:
+    """The versions of a thread's files, as far as they have come."""
+    thread = part.thread
+    folder = services.versions_of(thread.workspace) if thread.start.versioned else None
+    return ThreadFiles(folder, last_version(thread, part.attempts))
 
 
 async def _check_turns(

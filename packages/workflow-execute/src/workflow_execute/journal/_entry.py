@@ -18,6 +18,8 @@ class JournalEntry:
     """What was recorded."""
     data: bytes | None
     """The result; `None` for kinds that have none."""
+    files: Hash | None = None
+    """The version of the workspace's files that it has, if it has one."""
 
     @property
     def bytes(self) -> bytes:

@@ -16,6 +16,7 @@ from workflow_execute._errors import JournalMismatch
 from workflow_execute._ids import now_ms
 from workflow_execute._records import SUPERVISOR_KEYS, TurnRecord
 from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.journal._files import ThreadFiles
 from workflow_execute.journal._input import check_input, describe_input
 from workflow_execute.journal._meter import TurnMeter
 from workflow_execute.journal._questions import Asker, Questions
@@ -67,6 +68,7 @@ class StoreJournal:
         entries: what earlier runs of this turn left, oldest first.
         last: the hash of the last of these.
         interrupted: the process died in this turn, perhaps during a model call.
+        files: the versions of the thread's files.
     """
 
     def __init__(
@@ -81,8 +83,10 @@ class StoreJournal:
         entries: Iterable[JournalEntry] = (),
         last: Hash | None = None,
         interrupted: bool = False,
+        files: ThreadFiles | None = None,
     ) -> None:
         self._notify = notify
+        self._files = files or ThreadFiles(None)
         self._known = TurnRecords.of(entries)
         self.interrupted = interrupted
         """The process died in this turn, which hasn't come to where that was."""
@@ -145,8 +149,12 @@ class StoreJournal:
         quick = is_free_read and took_s < QUICK_READ_S
         if quick and len(data) <= MOST_DEFERRED_BYTES and self.writer.queued < MOST_DEFERRED:
             self.writer.defer(record, *objects)
-        else:
+        elif effect is Effect.READ:
             await self.writer.append(record, *objects, wait=self._performing > 0)
+        else:
+            changed = work.changed_paths
+            queued = await self._files.queue_result(self.writer, changed, record, *objects)
+            await self.writer.write(queued, wait=self._performing > 0)
         self._done.add(key)
         return value
 
@@ -214,6 +222,8 @@ class StoreJournal:
     ) -> tuple[T, float]:
         """Perform an effect when what has to be on disk before it is there; give its seconds."""
         key, effect = record.key, record.effect
+        if effect is not Effect.READ:
+            await self._files.before_effect(self.writer)
         if effect is Effect.UNSAFE:
             intent = TurnRecord(
                 key=key, at_ms=now_ms(), kind="intent", effect=effect, digest=record.digest

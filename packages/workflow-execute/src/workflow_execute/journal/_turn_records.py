@@ -42,7 +42,7 @@ class TurnRecords:
                     known.questions[key] = msgspec.json.decode(entry.bytes, type=Question)
                 case "answer":
                     known.add_answer(entry.record, entry.bytes)
-                case "lost" | "attempt":
+                case "lost" | "attempt" | "files":
                     pass
         return known
 

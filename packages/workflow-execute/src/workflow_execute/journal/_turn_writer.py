@@ -13,13 +13,17 @@ from workflow_cas import Node, RefConflict, RefMove, Store, Stored, StoreError, 
 from workflow_execute._records import TurnRecord
 from workflow_execute.owners._commit import commit_shielded
 from workflow_protocol import Hash
+from workflow_workspace import Version
 
 
 @dataclass(slots=True, eq=False)
-class _QueuedRecord:
+class QueuedRecord:
+    """A record that isn't written yet."""
+
     record: TurnRecord
     objects: tuple[Stored, ...]
     awaited: bool
+    version: Version | None = None
     written: bool = False
     error: StoreError | None = None
 
@@ -32,7 +36,7 @@ class TurnWriter:
         """Hears of answers that another process has put behind the last record."""
         self._store = store
         self._ref = ref
-        self._queue: list[_QueuedRecord] = []
+        self._queue: list[QueuedRecord] = []
         self._role = ""
         self._writing = anyio.Lock(fast_acquire=True)  # a commit is a checkpoint anyway
         self.last = last
@@ -52,8 +56,32 @@ class TurnWriter:
         Raises:
             StoreError: it could not be written, and is not.
         """
-        mine = _QueuedRecord(record, objects, awaited=True)
+        await self.write(self.queue(record, *objects), wait=wait)
+
+    def queue(
+        self, record: TurnRecord, *objects: Stored, version: Version | None = None
+    ) -> QueuedRecord:
+        """Give a record its place behind those before it; `write` writes it.
+
+        Args:
+            record: the record, before it is known what precedes it.
+            objects: new objects; the last of them is the record's result.
+            version: the workspace's files with it.
+        """
+        mine = QueuedRecord(record, objects, awaited=True, version=version)
         self._queue.append(mine)
+        return mine
+
+    async def write(self, mine: QueuedRecord, *, wait: bool = False) -> None:
+        """Write what is queued up to a record, as a whole, even if this is cancelled.
+
+        Args:
+            mine: the record.
+            wait: let others that are about to append join in.
+
+        Raises:
+            StoreError: it could not be written, and is not.
+        """
         with anyio.CancelScope(shield=True):
             if wait:
                 await anyio.lowlevel.checkpoint()
@@ -68,9 +96,9 @@ class TurnWriter:
         """How many records aren't written yet."""
         return len(self._queue)
 
-    def defer(self, record: TurnRecord, *objects: Stored) -> None:
+    def defer(self, record: TurnRecord, *objects: Stored, version: Version | None = None) -> None:
         """Write a record with the next one that is appended, or when the turn ends."""
-        self._queue.append(_QueuedRecord(record, objects, awaited=False))
+        self._queue.append(QueuedRecord(record, objects, awaited=False, version=version))
 
     async def flush(self) -> None:
         """Write what was deferred.
@@ -87,14 +115,20 @@ class TurnWriter:
         """What was deferred, for the commit that ends the turn, and the last record with it."""
         return self._chain_records(self._queue)
 
-    def _chain_records(self, batch: Sequence[_QueuedRecord]) -> tuple[list[Stored], Hash | None]:
+    def _chain_records(self, batch: Sequence[QueuedRecord]) -> tuple[list[Stored], Hash | None]:
         objects: list[Stored] = []
         last = self.last
         for each in batch:
             record = each.record if last else msgspec.structs.replace(each.record, first=True)
             if each is batch[0] and self._role:
                 record = msgspec.structs.replace(record, role=self._role)
-            turn = node("turn", record, [h for h in (last, *(o.hash for o in each.objects)) if h])
+            version = each.version
+            if version is not None:
+                record = msgspec.structs.replace(record, files=True)
+                objects += version.objects
+            files = None if version is None else version.hash
+            needed = (last, files, *(o.hash for o in each.objects))
+            turn = node("turn", record, [h for h in needed if h])
             objects += [*each.objects, turn]
             last = turn.hash
         return objects, last
@@ -113,7 +147,7 @@ class TurnWriter:
                 await self.catch_up()
 
     async def _write(
-        self, batch: Sequence[_QueuedRecord]
+        self, batch: Sequence[QueuedRecord]
     ) -> tuple[Hash | None, BaseException | None]:
         """Commit the records behind the last one, or behind answers that came meanwhile.
 

@@ -23,6 +23,7 @@ from workflow_execute._result import ThreadResult
 from workflow_execute._supervisor import supervise
 from workflow_execute._workflow import AnyWorkflow, failed_step
 from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.journal._files import ThreadFiles
 from workflow_execute.owners._signals import LocalSignal
 from workflow_execute.run._ending import (
     CANCELLED,
@@ -71,6 +72,7 @@ class Run:
         host_of: makes what roles start child threads with.
         parent: the run whose turn it is a part of.
         ancestors: the threads above, topmost first, where these don't run.
+        files: the versions of its workspace's files.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Run:
         host_of: Callable[[Run], object],
         parent: Run | None = None,
         ancestors: Sequence[Ancestor] = (),
+        files: ThreadFiles | None = None,
     ) -> None:
         self._services = services
         self._workflow = workflow
@@ -96,6 +99,8 @@ class Run:
         self._writer = ThreadWriter(services.store, ctx.thread_id, services.run_options)
         parents = [thread_id for thread_id, _ in self._ancestors]
         self._telling = Telling(services, ctx.thread_id, parents, len(ctx.steps))
+        self._files = files or ThreadFiles(None)
+        self._files.notify = self._notify
         self._turn = self._new_turn()
         self._scope = anyio.CancelScope()
         self._began_s = 0.0
@@ -197,9 +202,6 @@ class Run:
         for part in parts:
             self._budget.set_spent(part.thread.thread_id, part.charged)
 
-    def _new_turn(self) -> Turn:
-        return new_turn(self._services, self._budget, self._ctx.thread_id, self._notify)
-
     async def begin(
         self, name: str, tags: Sequence[str] = (), *, registered: bool = False, key: str = ""
     ) -> None:
@@ -210,7 +212,15 @@ class Run:
         """
         self._name = name
         parent = self._ancestors[-1][0] if self._ancestors else None
-        await self._writer.begin(self._ctx, name, parent, tags, registered=registered, key=key)
+        await self._writer.begin(
+            self._ctx,
+            name,
+            parent,
+            tags,
+            registered=registered,
+            key=key,
+            versioned=self._files.folder is not None,
+        )
 
     async def resume(
         self, stored: StoredThread, attempts: Sequence[Sequence[JournalEntry]]
@@ -218,7 +228,9 @@ class Run:
         """Go on with a stored thread, with the records of its unfinished turn."""
         self._name = stored.start.workflow
         self._writer.continue_from(stored)
-        self._turn = stored_turn(self._services, self._budget, stored, attempts, self._notify)
+        self._turn = stored_turn(
+            self._services, self._budget, stored, attempts, self._notify, self._files
+        )
         self._resumed = stored
         earlier_ms = self._turn.earlier_ms
         self._ran_before_ms = earlier_ms + sum(step.record.elapsed_ms for step in stored.steps)
@@ -263,10 +275,29 @@ class Run:
         """The state that it has come to."""
         return self._writer.head
 
-    def child(self, workflow: AnyWorkflow, ctx: ThreadContext) -> Run:
-        """A run of a child: it draws from the same budget and ends at the latest when this does."""
+    def child(self, workflow: AnyWorkflow, ctx: ThreadContext, files: Hash | None = None) -> Run:
+        """A run of a child: it draws from the same budget and ends at the latest when this does.
+
+        `files` is the version that its files have come to.
+        """
         self._turn.children[ctx.thread_id] = None
-        return Run(self._services, workflow, self._budget, ctx, host_of=self._host_of, parent=self)
+        above = self._files
+        folder = None
+        if above.folder is not None:
+            folder = self._services.versions_of(ctx.start.workspace)
+        return Run(
+            self._services,
+            workflow,
+            self._budget,
+            ctx,
+            host_of=self._host_of,
+            parent=self,
+            files=ThreadFiles(folder, files, above),
+        )
+
+    def _new_turn(self) -> Turn:
+        thread_id = self._ctx.thread_id
+        return new_turn(self._services, self._budget, thread_id, self._notify, self._files)
 
     def _check_max_steps(self) -> None:
         limit = self.limits.max_steps

@@ -10,9 +10,11 @@ from typing import Protocol, runtime_checkable
 
 from workflow_cas import Store
 from workflow_execute._supervisor import SupervisorFn
+from workflow_execute.journal._folders import FolderVersionsByPath
 from workflow_execute.journal._questions import Asker
 from workflow_execute.owners._signals import Signals
 from workflow_protocol import Event, Resolved, ThreadId
+from workflow_workspace import FolderVersions
 
 Observer = Callable[[Event], None]
 
@@ -53,6 +55,12 @@ class RunServices:
     supervisor: SupervisorFn | None
     supervise_every: int
     run_options: tuple[str, ...] = ()
+    folders: FolderVersionsByPath | None = None
+    """Takes versions of workspaces; `None` where none are kept."""
+
+    def versions_of(self, workspace: Path) -> FolderVersions | None:
+        """What takes the versions of a workspace, if any are kept."""
+        return None if self.folders is None else self.folders.of(workspace)
 
     async def notify(self, event: Event) -> None:
         """Tell the observers. What one raises is logged and dropped."""

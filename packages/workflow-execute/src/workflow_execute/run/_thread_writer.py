@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import anyio
 import msgspec
 
-from workflow_cas import RefConflict, RefMove, Store, content, node
+from workflow_cas import RefConflict, RefMove, Store, Stored, content, node
 from workflow_execute._ids import now_ms
 from workflow_execute._records import (
     FORMAT,
@@ -71,6 +71,7 @@ class ThreadWriter:
         *,
         registered: bool = False,
         key: str = "",
+        versioned: bool = False,
     ) -> None:
         """Commit the start of a new thread, with its key, even if this is cancelled.
 
@@ -92,6 +93,7 @@ class ThreadWriter:
             tags=tuple(tags),
             registered=registered,
             key=key,
+            versioned=versioned,
         )
         needed = (prompt.hash, ctx.bundle_hash, ctx.start.parent_state)
         start = node("start", record, [h for h in needed if h])
@@ -126,26 +128,33 @@ class ThreadWriter:
         """
         assert self.head is not None  # begin or continue_from came first
         step = msgspec.structs.replace(step, child_threads=tuple(turn.children))
+        version = await turn.files.after_step()
+        objects = () if version is None else version.objects
         while True:
             try:
-                return await self._commit_step(step, number, turn, allowed)
+                return await self._commit_step(step, number, turn, allowed, objects)
             except RefConflict:  # a question that the role gave up was answered meanwhile
                 if not await turn.journal.writer.catch_up():
                     raise
 
     async def _commit_step(
-        self, step: RoleStep, number: int, turn: Turn, allowed: Allowed | None
+        self,
+        step: RoleStep,
+        number: int,
+        turn: Turn,
+        allowed: Allowed | None,
+        version: Sequence[Stored],
     ) -> CommittedStep:
         assert self.head is not None
         assert self._status_record is not None
         assert self._without_status is not None
-        words, failure = content(step.content), step.failure
+        words, failure, files = content(step.content), step.failure, turn.files.last
         value = words if failure is not None else content(step.json)
         writer, elapsed_ms = turn.journal.writer, turn.elapsed_ms
         deferred, last = writer.deferred()
         last_on_disk = writer.last
         children = [await self._store.ref(thread_ref(each, "head")) for each in turn.children]
-        needed = (self.head, value.hash, words.hash, last, *children)
+        needed = (self.head, value.hash, words.hash, last, files, *children)
         refs = list(dict.fromkeys(h for h in needed if h))
         tokens = step.usage.input_tokens + step.usage.output_tokens
         meter = turn.journal.meter
@@ -170,6 +179,7 @@ class ThreadWriter:
             error="" if failure is None else failure.type,
             limit="" if failure is None else failure.limit,
             allowed=allowed,
+            files=None if files is None else refs.index(files),
         )
         state = node("state", record, refs)
         summary = with_step(self._without_status, record)
@@ -181,7 +191,7 @@ class ThreadWriter:
             moves.append(self._move("turn", last_on_disk, None))
         cancelled = await commit_shielded(
             self._store,
-            [value, words, *deferred, state],
+            [value, words, *deferred, *version, state],
             moves,
             [entry_of(with_status(summary, self._status_record))],
         )

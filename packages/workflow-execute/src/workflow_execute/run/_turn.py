@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from workflow_execute._budget import NO_CHARGE, Budget
 from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.journal._files import ThreadFiles
 from workflow_execute.journal._journal import StoreJournal
 from workflow_execute.run._services import RunServices
 from workflow_execute.threads._read import (
@@ -29,6 +30,8 @@ class Turn:
     """The journal of a turn, the child threads that it started, and how long it takes."""
 
     journal: StoreJournal
+    files: ThreadFiles
+    """The versions of its thread's files."""
     children: dict[ThreadId, None] = field(default_factory=dict[ThreadId, None])
     """In the order in which they were started."""
     earlier_ms: int = 0
@@ -41,7 +44,13 @@ class Turn:
         return self.earlier_ms + int((time.monotonic() - self.began_s) * 1000)
 
 
-def new_turn(services: RunServices, budget: Budget, thread_id: ThreadId, notify: Notify) -> Turn:
+def new_turn(
+    services: RunServices,
+    budget: Budget,
+    thread_id: ThreadId,
+    notify: Notify,
+    files: ThreadFiles,
+) -> Turn:
     """A turn that nothing is recorded of; `notify` hears its events."""
     return Turn(
         journal=StoreJournal(
@@ -51,7 +60,9 @@ def new_turn(services: RunServices, budget: Budget, thread_id: ThreadId, notify:
             budget=budget,
             thread_id=thread_id,
             asker=services.asker,
-        )
+            files=files,
+        ),
+        files=files,
     )
 
 
@@ -61,6 +72,7 @@ def stored_turn(
     stored: StoredThread,
     attempts: Sequence[Sequence[JournalEntry]],
     notify: Notify,
+    files: ThreadFiles,
 ) -> Turn:
     """The unfinished turn of a stored thread; `attempts` are its records."""
     journal = StoreJournal(
@@ -73,6 +85,7 @@ def stored_turn(
         entries=current_attempt(attempts),
         last=stored.turn,
         interrupted=was_interrupted(stored),
+        files=files,
     )
     charged = charge_of_records(attempts)
     if charged != NO_CHARGE:
@@ -80,6 +93,7 @@ def stored_turn(
     journal.meter.add_models(stored.turn_models)
     return Turn(
         journal=journal,
+        files=files,
         children=dict.fromkeys(children_of_turn(attempts)),
         earlier_ms=unfinished_turn_ms(stored, attempts),
     )

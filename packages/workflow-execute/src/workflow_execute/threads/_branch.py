@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
+
+from anyio import to_thread
 
 from workflow_cas import RefMove, Store, content, node
 from workflow_execute._errors import ForkError
@@ -10,6 +14,7 @@ from workflow_execute._ids import new_thread_id, now_ms
 from workflow_execute._input import checked_text, forked_input
 from workflow_execute._records import FORMAT, SUSPENDED_CODE, BranchRecord, StatusRecord
 from workflow_execute._workflow import AnyWorkflow
+from workflow_execute.threads._files import files_after
 from workflow_execute.threads._read import StoredThread, read_chain, read_thread
 from workflow_execute.threads._summary import (
     ThreadSummary,
@@ -20,6 +25,7 @@ from workflow_execute.threads._summary import (
     with_status,
 )
 from workflow_protocol import Hash, ThreadId
+from workflow_workspace import restore
 
 
 async def fork_thread(
@@ -32,6 +38,7 @@ async def fork_thread(
     workspace: Path | None,
     bundle: Hash | None,
     name: str | None,
+    folders: Path | None = None,
 ) -> ThreadId:
     """Make a thread that shares the first steps of another. See `Engine.fork`."""
     stored = await read_thread(store, thread_id)
@@ -49,6 +56,7 @@ async def fork_thread(
         before = await _summary_at(store, parent)
     began_ms = now_ms()  # before its id is made, by whose time it is found
     fork_id = new_thread_id()
+    workspace = await _workspace_of_fork(store, stored, kept, fork_id, workspace, folders)
     await commit_branch(
         store,
         stored,
@@ -64,6 +72,32 @@ async def fork_thread(
         name=name,
     )
     return fork_id
+
+
+async def _workspace_of_fork(
+    store: Store,
+    stored: StoredThread,
+    kept: int,
+    fork_id: ThreadId,
+    given: Path | None,
+    folders: Path | None,
+) -> Path | None:
+    """Where a fork works: a new or an empty folder gets the files as they were.
+
+    Raises:
+        RestoreError: they can't be put there.
+    """
+    version = await files_after(store, stored, kept)
+    if version is None or (given is None and folders is None):
+        return given
+    if given is None:
+        assert folders is not None
+        given = folders / fork_id
+        await to_thread.run_sync(partial(given.mkdir, parents=True, mode=0o700))
+    elif await to_thread.run_sync(os.listdir, given):
+        return given
+    await restore(store, version, given)
+    return given
 
 
 async def commit_branch(

@@ -50,6 +50,8 @@ class StoredStep:
     """Of the object that holds them."""
     turn: Hash | None
     """The last record of the turn's journal."""
+    files: Hash | None = None
+    """The version of the workspace's files that it left, if that is known."""
 
     @property
     def failure(self) -> Failure | None:
@@ -229,7 +231,8 @@ async def read_attempts(store: Store, last: Hash | None) -> list[list[JournalEnt
             data = bytes(record.value)
         elif _has_content(record):
             data = contents[node.refs[-1]].data
-        attempts[-1].append(JournalEntry(hash=node.hash, record=record, data=data))
+        files = node.refs[0 if record.first else 1] if record.files else None
+        attempts[-1].append(JournalEntry(hash=node.hash, record=record, data=data, files=files))
     return attempts
 
 
@@ -362,6 +365,7 @@ def _steps_of(chain: Chain, stored: Mapping[Hash, Stored]) -> tuple[StoredStep, 
             content=stored[state.refs[record.content]].text(),
             content_hash=state.refs[record.content],
             turn=None if record.turn is None else state.refs[record.turn],
+            files=None if record.files is None else state.refs[record.files],
         )
         for state, record in zip(chain.states, chain.records, strict=True)
     )

@@ -1,0 +1,111 @@
+"""Which version of its workspace's files a thread had, when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from workflow_cas import Store
+from workflow_execute._errors import ThreadNotFound
+from workflow_execute.journal._entry import JournalEntry
+from workflow_execute.threads._read import StoredThread, read_attempts, read_thread
+from workflow_execute.threads._tree import ThreadTree
+from workflow_protocol import Hash, ThreadId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesOfStep:
+    """The versions of the workspace's files around a step; `None` where one isn't known."""
+
+    before: Hash | None
+    after: Hash | None
+
+
+def last_version(stored: StoredThread, attempts: Iterable[Iterable[JournalEntry]]) -> Hash | None:
+    """The version that the last record of a thread has, its unfinished turn included."""
+    found = stored.steps[-1].files if stored.steps else None
+    for entry in (each for entries in attempts for each in entries):
+        found = entry.files or found
+    return found
+
+
+def newest_version(tree: ThreadTree) -> Hash | None:
+    """The version that a thread, or one that it started in its workspace, has recorded last."""
+    newest: tuple[int, Hash] | None = None
+    for part in tree.walk():
+        if part.thread.workspace != tree.thread.workspace:
+            continue
+        found = _versions(part.thread, part.attempts)
+        if found and (newest is None or found[-1][0] >= newest[0]):
+            newest = found[-1]
+    return None if newest is None else newest[1]
+
+
+def _versions(
+    stored: StoredThread, attempts: Iterable[Iterable[JournalEntry]]
+) -> list[tuple[int, Hash]]:
+    steps = [(step.record.at_ms, step.files) for step in stored.steps]
+    records = [(each.record.at_ms, each.files) for entries in attempts for each in entries]
+    return [(at_ms, files) for at_ms, files in (*steps, *records) if files is not None]
+
+
+async def files_of_step(store: Store, stored: StoredThread, step: int) -> FilesOfStep:
+    """The files before and after a step, or what the turn after the last step has changed so far.
+
+    Args:
+        store: has the thread.
+        stored: the thread.
+        step: from 0; the number of steps is the unfinished turn.
+
+    Raises:
+        StoreError: a record is missing or damaged.
+    """
+    last = stored.turn if step == len(stored.steps) else stored.steps[step].turn
+    attempts = await read_attempts(store, last)
+    before = stored.steps[step - 1].files if step else None
+    first = next((each for entries in attempts for each in entries if each.files), None)
+    if first is not None and (before is None or first.record.kind == "files"):
+        before = first.files
+    if step < len(stored.steps):
+        after = stored.steps[step].files
+        children: Sequence[str] = stored.steps[step].record.child_threads
+    else:
+        after, children = last_version(stored, attempts), ()
+    if before is None and after is not None:
+        before = await _first_of_children(store, children)
+    return FilesOfStep(before=before, after=after)
+
+
+async def files_after(store: Store, stored: StoredThread, steps: int) -> Hash | None:
+    """The files as they were after so many steps, before any later one changed them.
+
+    `None` where no step of the thread has changed any, or it isn't known.
+
+    Raises:
+        StoreError: a record is missing or damaged.
+    """
+    earlier = stored.steps[:steps]
+    if any(step.files is not None for step in earlier):
+        return earlier[-1].files
+    for step in range(steps, len(stored.steps) + 1):
+        before = (await files_of_step(store, stored, step)).before
+        if before is not None:
+            return before
+    return None
+
+
+async def _first_of_children(store: Store, children: Iterable[str]) -> Hash | None:
+    """What the first of several threads to change files has found them to be."""
+    found: list[tuple[int, Hash]] = []
+    for each in children:
+        try:
+            child = await read_thread(store, ThreadId(each))
+        except ThreadNotFound:
+            continue
+        for step in range(len(child.steps) + 1):
+            before = (await files_of_step(store, child, step)).before
+            if before is not None:
+                at_ms = child.steps[step].record.at_ms if step < len(child.steps) else 0
+                found.append((at_ms or child.start.at_ms, before))
+                break
+    return min(found)[1] if found else None
