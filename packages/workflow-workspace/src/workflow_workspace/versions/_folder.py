@@ -28,6 +28,7 @@ from workflow_workspace.versions._known import (
 )
 from workflow_workspace.versions._options import Choice, Versioned
 from workflow_workspace.versions._records import GitState, VersionRecord, version_node
+from workflow_workspace.versions._rules import TooManyRules
 from workflow_workspace.versions._scan import LookAtAll, Scan, Wanted
 from workflow_workspace.versions._trees import read_all_trees
 
@@ -200,6 +201,8 @@ class FolderVersions:
                 scan.folders, scan.files, scan.bytes = {}, 0, 0
                 root = scan.root(fd, None)
                 folders = scan.folders
+        except TooManyRules:
+            raise NotVersioned(self.folder, "its .gitignore takes too long; shorten it") from None
         finally:
             os.close(fd)
         files = sum(each.files for each in folders.values())

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from workflow_workspace._gitignore import Effort, Rules
+from workflow_workspace.versions._records import Reason
 
 MIN_SECRET_BYTES = 8
 """Shorter values are not looked for: half of all files would hold them."""
@@ -18,17 +19,21 @@ _NAMES = frozenset({
     ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".mylogin.cnf", ".htpasswd",
     ".git-credentials", ".dockercfg", ".dockerconfigjson", ".boto", ".s3cfg", ".terraformrc",
     ".vault-token", ".databrickscfg", ".rclone.conf", "rclone.conf", "kubeconfig", ".kubeconfig",
-    "credentials.tfrc.json", "application_default_credentials.json", ".yarnrc", ".pip.conf",
+    "credentials.tfrc.json", "application_default_credentials.json",
+    "accesstokens.json", ".pip.conf",
     "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "id_xmss",
 })  # fmt: skip
 _SUFFIXES = (
-    ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdb", ".kdbx", ".key", ".publishsettings",
+    ".env", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdb", ".kdbx", ".key",
+    ".publishsettings", ".tfstate", ".tfstate.backup", ".pgpass", ".netrc", ".npmrc", ".pypirc",
 )  # fmt: skip
+_PREFIXES = ("client_secret", "id_rsa.", "id_ed25519.", "msal_token_cache.")
 _FOLDERS = frozenset({
-    ".aws", ".azure", ".gcloud", ".ssh", ".gnupg", ".kube", ".docker", ".oci", ".terraform.d",
+    ".aws", ".azure", ".gcloud", ".ssh", ".gnupg", ".oci", ".terraform.d",
     ".cloudflared", ".password-store",
 })  # fmt: skip
 _IN_FOLDERS = frozenset({
+    (".docker", "config.json"), (".kube", "config"), (".kube", "cache"),
     (".config", "gcloud"), (".config", "gh"), (".config", "hub"), (".config", "rclone"),
     (".cargo", "credentials"), (".cargo", "credentials.toml"), (".gem", "credentials"),
     (".m2", "settings.xml"), (".composer", "auth.json"), (".streamlit", "secrets.toml"),
@@ -39,6 +44,14 @@ _PRIVATE_KEY = re.compile(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\r|\\n)+"
     rb"(?:[A-Za-z0-9+/=]{16}|Proc-Type:|Version:|Comment:)"
     rb"|PuTTY-User-Key-File-\d"
+)
+
+_KEY_WORDS = (b"PRIVATE KEY", b"PuTTY-User-Key-File-")
+_CLOUD_WORDS = (b"secret_access_key", b"SECRET_ACCESS_KEY", b"SecretAccessKey", b"AccountKey=")
+_CLOUD_KEY = re.compile(
+    rb"(?i:aws_)?(?:secret_access_key|SECRET_ACCESS_KEY|SecretAccessKey)[\"']?\s*[=:]\s*[\"']?"
+    rb"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
+    rb"|AccountKey=[A-Za-z0-9/+]{86}=="
 )
 
 
@@ -121,13 +134,17 @@ def secret_by_name(folder: str, name: str, *, is_folder: bool) -> bool:
     lower = name.lower()
     if (folder.lower(), lower) in _IN_FOLDERS:
         return True
+    if lower.startswith(".env"):
+        return True
     if is_folder:
         return lower in _FOLDERS
-    return lower in _NAMES or lower.startswith(".env") or lower.endswith(_SUFFIXES)
+    return lower in _NAMES or lower.startswith(_PREFIXES) or lower.endswith(_SUFFIXES)
 
 
-def private_key_in(data: bytes) -> bool:
-    """Whether a private key stands in there as text."""
-    if b"PRIVATE KEY" not in data and b"PuTTY-User-Key-File-" not in data:
-        return False
-    return _PRIVATE_KEY.search(data) is not None
+def credentials_in(data: bytes) -> Reason | None:
+    """Whether a private key, or one of a cloud, stands in there as text."""
+    if any(word in data for word in _KEY_WORDS) and _PRIVATE_KEY.search(data) is not None:
+        return "private key"
+    if any(word in data for word in _CLOUD_WORDS) and _CLOUD_KEY.search(data) is not None:
+        return "cloud credentials"
+    return None

@@ -12,7 +12,7 @@ from typing import Literal
 from workflow_cas import Stored, content
 from workflow_protocol import Hash
 from workflow_workspace.versions._known import KnownItem, is_clean, stat_key
-from workflow_workspace.versions._options import Choice, private_key_in
+from workflow_workspace.versions._options import Choice, credentials_in
 from workflow_workspace.versions._records import Reason, VersionEntry
 
 PART_BYTES = 1024 * 1024
@@ -122,7 +122,7 @@ class _Reading:
 
     def _in_parts(self) -> tuple[tuple[Hash, ...], int] | Reason:
         """All is looked through before any of it is kept; a secret may lie across two parts."""
-        overlap = max(self._choice.longest_secret, 256)
+        overlap = max(self._choice.longest_secret, 512)
         before = b""
         for data in self._parts():
             if (reason := self._reason(before + data)) is not None:
@@ -148,9 +148,7 @@ class _Reading:
     def _reason(self, data: bytes) -> Reason | None:
         if self._choice.holds_secret(data):
             return "configured key"
-        if not self._wanted and private_key_in(data):
-            return "private key"
-        return None
+        return None if self._wanted else credentials_in(data)
 
 
 def _read_up_to(fd: int, size: int) -> bytes:

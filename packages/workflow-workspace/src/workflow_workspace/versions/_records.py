@@ -20,12 +20,12 @@ from workflow_protocol import Hash
 Kind = Literal["file", "link", "folder", "left_out"]
 
 Reason = Literal[
-    "secret name", "private key", "configured key", "too large", "not a file", "unreadable",
-    "too deep",
+    "secret name", "private key", "cloud credentials", "configured key", "too large", "not a file",
+    "unreadable", "too deep",
 ]  # fmt: skip
-"""Why something is left out: its name is one of those that secrets have; it holds a private key, or
-the value of a configured key; it is larger than files may be; it is a socket, FIFO or device; it
-may not be read; it lies in too many folders."""
+"""Why something is left out: its name is one of those that secrets have; it holds a private key,
+a key of a cloud's interface, or the value of a configured key; it is larger than files may be; it
+is a socket, FIFO or device; it may not be read; it lies in too many folders."""
 
 
 _NO_NAMES = frozenset({"", ".", ".."})

@@ -10,8 +10,14 @@ from workflow_workspace._gitignore import Effort, Rules
 from workflow_workspace.versions._known import KnownItem
 
 _MAX_BYTES = 256 * 1024
+MAX_STEPS = 32_000_000
+"""What all rules of a scan may take: a tenth of that is more than usual ones ask for."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 GITIGNORE = ".gitignore"
+
+
+class TooManyRules(Exception):
+    """The rules take too long to say what is ignored."""
 
 
 class FolderRules:
@@ -27,7 +33,7 @@ class FolderRules:
     def __init__(
         self, above: FolderRules | None, path: str, folder_fd: int, file: KnownItem | None
     ) -> None:
-        self._effort: Effort = above._effort if above is not None else Effort()
+        self._effort: Effort = above._effort if above is not None else Effort(steps=MAX_STEPS)
         self._above: Sequence[tuple[int, Rules]] | FolderRules = () if above is None else above
         self._prefix_bytes = len(os.fsencode(path))
         self._folder_fd = folder_fd
@@ -44,6 +50,8 @@ class FolderRules:
         levels = self._read()
         if not levels:
             return False
+        if self._effort.is_spent:
+            raise TooManyRules
         whole = os.fsencode(path)
         for start, rules in levels:
             said = rules.decide(whole[start:], folder=folder, effort=self._effort)
