@@ -90,8 +90,12 @@ def called(schema: JsonObject, value: object) -> Callable[[], object]:
     return lambda: tool.receive(call)
 
 
+MORE: list[object] = [5, "x", []]
+BOTTOMS = [None, {"k1": "x"}, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE)]
+
+
 @pytest.mark.timeout(30)  # 5 to the power of 32 takes longer
-@pytest.mark.parametrize("bottom", [None, 5, "x", {"k1": "x"}, []], ids=str)
+@pytest.mark.parametrize("bottom", BOTTOMS, ids=str)
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=list(SCHEMAS))
 def test_work_grows_with_the_value_and_not_with_its_power(
     schema: JsonObject, bottom: object

@@ -126,9 +126,8 @@ def _is_a_type_of_values(class_: type[Any]) -> bool:
 
 
 MODULES = [
-    "openapi_pydantic",
     "geojson_pydantic",
-    pytest.param("mcp.types", marks=pytest.mark.slow),
+    *(pytest.param(each, marks=pytest.mark.slow) for each in ("openapi_pydantic", "mcp.types")),
 ]
 
 

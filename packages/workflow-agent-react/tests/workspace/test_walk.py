@@ -138,7 +138,7 @@ def test_what_rules_take_grows_with_their_number_and_the_length_of_names(
     assert counts[2] <= 40 * (3 * len(rule) + 700) + 100
 
 
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("nested", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_all_rules_together_are_bounded_and_then_nothing_more_is_left_out(
     tmp_path: Path, *, nested: bool
 ) -> None:
