@@ -27,6 +27,7 @@ class Effort(msgspec.Struct):
     """What the rules of a walk may still take. Beyond that they are left out, and it says so."""
 
     steps: int = MAX_STEPS
+    """How many are left; below 0 it was not enough."""
 
     @property
     def is_spent(self) -> bool:
@@ -220,12 +221,17 @@ class Rules(msgspec.Struct, frozen=True):
     """All rules of one `.gitignore`. The last one that fits a path decides."""
 
     negated: set[int] = msgspec.field(default_factory=set[int])
+    """The rules that take a path back in, by their line."""
     names: dict[bytes, int] = msgspec.field(default_factory=dict[bytes, int])
     """The last rule of this name; those for folders only have a `/` at the end of the name."""
     paths: dict[bytes, int] = msgspec.field(default_factory=dict[bytes, int])
+    """The last rule of this whole path."""
     suffixes: dict[bytes, int] = msgspec.field(default_factory=dict[bytes, int])
+    """The last rule of this end of a name, such as `.pyc`."""
     lengths: set[int] = msgspec.field(default_factory=set[int])
+    """The lengths of these ends, to look them up by."""
     globs: list[_Rule] = msgspec.field(default_factory=list[_Rule])
+    """All others, the last one first."""
 
     @classmethod
     def of(cls, data: bytes, effort: Effort) -> Rules:

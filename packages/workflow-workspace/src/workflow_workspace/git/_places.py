@@ -55,6 +55,7 @@ class GitPlaces(msgspec.Struct, frozen=True):
     readable: list[str] = []
     """The `.git` files of other worktrees: git takes one without for deleted."""
     read_only: list[str] = []
+    """What it may read and not change."""
     absent: list[str] = []
     """What isn't there and must not come: removed when a command has made it."""
     tops: list[str] = []

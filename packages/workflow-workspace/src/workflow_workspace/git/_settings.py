@@ -34,7 +34,9 @@ class GitSettings(msgspec.Struct, frozen=True):
     """What the configuration says in a folder."""
 
     name: str = ""
+    """Of who commits."""
     email: str = ""
+    """Of who commits."""
     files: tuple[str, ...] = ()
     """Files in this folder that the configuration includes, or whose programs it has git run."""
 
