@@ -19,7 +19,7 @@ from workflow_agent_react.dialects._dialect import DialectName
 from workflow_agent_react.guards._guards import Guard, all_of
 from workflow_agent_react.tools._many import warn_of_many
 from workflow_agent_react.tools._toolset import ToolPart, Toolset, ToolSource, toolset_of
-from workflow_protocol import AdapterFn, AgentFn, RoleFn, ThreadContext, WorkflowError
+from workflow_protocol import AdapterFn, AgentFn, RoleFn, ThreadContext, WorkflowError, expect_type
 from workflow_reactor import (
     RESOLVE,
     Conversation,
@@ -52,7 +52,8 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Raises:
         ReactConfigError: not exactly one of `provider` and `llm`, tools without a handler or
-            given twice, a tool called `resolve` or `read_result`, or no rounds.
+            given twice, a tool called `resolve` or `read_result`, guards that are no functions, or
+            no rounds.
         ToolClash: two tools have one name.
     """
 
@@ -84,6 +85,14 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.provider is None) == (self.llm is None):
             raise ReactConfigError("give either `provider` or `llm`")
+        if self.provider is not None and not isinstance(cast("object", self.provider), LlmProvider):
+            kind = type(cast("object", self.provider)).__name__
+            raise ReactConfigError(f"`provider` is of type {kind}; give an LlmProvider, or `llm`")
+        guards = cast("object", self.guards)
+        if not isinstance(guards, Sequence) or not all(
+            map(callable, cast("Sequence[object]", guards))
+        ):
+            raise ReactConfigError("`guards` has to be a list of functions")
         if self.toolset is not None and (self.tools or self.tool_handler):
             raise ReactConfigError("give either `toolset`, or `tools` and `tool_handler`")
         if self.tools and self.tool_handler is None:
@@ -183,6 +192,8 @@ class _PreparedLoop:
     """What a config comes to, made once."""
 
     def __init__(self, config: ReactAdapterConfig) -> None:
+        use = 'write ReactAdapterConfig(llm="default", …)'
+        expect_type(config, ReactAdapterConfig, "the config", use=use)
         self._config = config
         self._source = _source_of(config)
         self._guard = all_of(*config.guards) if config.guards else None

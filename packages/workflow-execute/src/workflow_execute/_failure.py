@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import cast
 
-from workflow_protocol import WorkflowError
+from workflow_protocol import WorkflowError, escaped_text
 
 MAX_TRACEBACK_CHARS = 16_000
 
@@ -75,7 +75,7 @@ def storable(text: str) -> str:
     """Text without lone surrogates, and without what the environment keeps secret."""
     for name, value in environment_secrets():
         text = text.replace(value, f"${{{name}}}")
-    return text.encode("utf-8", "backslashreplace").decode()
+    return escaped_text(text)
 
 
 def environment_secrets() -> Iterator[tuple[str, str]]:

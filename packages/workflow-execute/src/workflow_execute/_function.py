@@ -25,6 +25,7 @@ from workflow_protocol import (
     SchemaMismatch,
     ThreadContext,
     WorkflowError,
+    expect_type,
     run_once,
     schema_of,
     stored_form,
@@ -148,6 +149,10 @@ def function_adapter(
     The role raises `RoleValueError` when the value is not of the role's schema, and
     `OutcomeUnknown` when the function was cut off and a person said that it may not run again.
     """
+    use = "write function_adapter(role, function)"
+    expect_type(role, RoleDefinition, "the role of a function_adapter", use=use)
+    if not callable(fn):
+        raise TypeError(f"the function of {role.name!r} is of type {type(fn).__name__}; {use}")
     return FunctionAdapter(role, fn, effect)
 
 

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from workflow_execute._differences import in_any_order
 from workflow_execute._errors import InputError
 from workflow_execute._workflow import AnyWorkflow, Workflow
-from workflow_protocol import SchemaMismatch, SchemaTypeError, schema_of, stored_form
+from workflow_protocol import SchemaMismatch, SchemaTypeError, schema_of, stored_form, text_fault
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -38,19 +38,14 @@ def input_text(workflow: AnyWorkflow, value: object) -> str:
         ) from error
 
 
-def checked_text(text: str) -> str:
-    """A text that can be stored.
+def checked_text(text: str, what: str = "the input") -> str:
+    """A text that can be stored; `what` names it.
 
     Raises:
         InputError: it is not UTF-8.
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"the input is not valid UTF-8: at character {error.start} it has half of a pair "
-            "or a byte of a name that is none; give text"
-        ) from None
+    if words := text_fault(text):
+        raise InputError(f"{what} {words}; give text")
     return text
 
 

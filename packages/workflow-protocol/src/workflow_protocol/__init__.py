@@ -41,6 +41,7 @@ from workflow_protocol._events import (
     error_message,
     error_type,
 )
+from workflow_protocol._given import escaped_text, expect_type, text_fault
 from workflow_protocol._items import Items
 from workflow_protocol._journal import (
     SHOWN_KEYS,
@@ -171,6 +172,8 @@ __all__ = [
     "describe",
     "error_message",
     "error_type",
+    "escaped_text",
+    "expect_type",
     "is_made_anew",
     "is_same_value",
     "latest_value",
@@ -181,6 +184,7 @@ __all__ = [
     "run_once",
     "schema_of",
     "stored_form",
+    "text_fault",
     "when",
     "working",
 ]

@@ -23,6 +23,7 @@ import msgspec
 
 from workflow_protocol._errors import Suspended
 from workflow_protocol._events import Event
+from workflow_protocol._given import escaped_text
 from workflow_protocol._usage import Usage
 
 T = TypeVar("T")
@@ -52,6 +53,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     details: str = ""
     """What exactly is decided on, such as a command with its arguments."""
 
+    def __post_init__(self) -> None:
+        _escape(self, "text", "details")
+
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What the person decided."""
@@ -62,6 +66,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Why, in the person's words."""
     arguments: str = ""
     """For a call that was asked about: a JSON object to run it with instead."""
+
+    def __post_init__(self) -> None:
+        _escape(self, "text", "arguments")
+
+
+def _escape(said: msgspec.Struct, *fields: str) -> None:
+    """Keep what a run or a person says, whatever bytes it came from: see `escaped_text`."""
+    for field in fields:
+        text = getattr(said, field)
+        if isinstance(text, str) and not text.isascii():
+            msgspec.structs.force_setattr(said, field, escaped_text(text))
 
 
 class Metered(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

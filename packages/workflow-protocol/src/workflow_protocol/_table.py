@@ -10,6 +10,7 @@ from typing_extensions import TypeForm
 
 from workflow_protocol._errors import Fault, SchemaTypeError
 from workflow_protocol._functions import function_fault
+from workflow_protocol._given import text_fault
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._short import cut, short
 from workflow_protocol._transition import (
@@ -54,17 +55,27 @@ class ReadTable(NamedTuple):
     faults: Sequence[Fault]
 
 
-def read_table(table: Table, led_to: Iterable[tuple[str, str]] = ()) -> ReadTable:
+def read_table(
+    table: Table,
+    led_to: Iterable[tuple[str, str]] = (),
+    beside: Iterable[Target | None] = (),
+) -> ReadTable:
     """Read it, and find all that is wrong with it.
 
     Args:
         table: the table.
         led_to: the names of roles, or `START`, from which something else leads to a role, too.
+        beside: what is named beside the table. A role of it is one whose row stands under its name
+            alone, as in the table of a definition that was built.
     """
     lines, faults = _read_lines(table)
     unread = len(faults)
     known: dict[str, Role] = {}
-    for place, target in _mentions(lines):
+    routed: dict[str, Role] = {
+        each.name: each for each in beside if isinstance(each, RoleDefinition)
+    }
+    for place, named in _mentions(lines):
+        target = routed.get(named, named) if isinstance(named, str) else named
         if isinstance(target, RoleDefinition):
             first = known.setdefault(target.name, target)
             if first is not target:
@@ -129,6 +140,8 @@ def _role_faults(roles: Iterable[Role]) -> Iterable[Fault]:
             value = cast("object", getattr(role, field))
             if not isinstance(value, str):
                 yield Fault(f"{place}.{field}", f"it is of type {type(value).__name__}; use text")
+            elif words := text_fault(value):
+                yield Fault(f"{place}.{field}", f"it {words}")
         yield from schema_faults(f"{place}.schema", role.schema)
 
 
@@ -180,12 +193,16 @@ def _transition_faults(place: str, transition: Transition) -> Iterable[Fault]:
             yield Fault(place, "the check has no name of its own; write when(…, name='…')")
         elif not isinstance(name, str):
             yield Fault(place, f"the name of the check is of type {type(name).__name__}; use text")
+        elif words := text_fault(f"{name} {condition.description}"):
+            yield Fault(place, f"what is said of the check {words}")
     if not isinstance(tell, str):
         if not callable(tell):
             kind = type(tell).__name__
             yield Fault(place, f"`tell` is of type {kind}; use text or a function of the thread")
         elif words := function_fault(tell):
             yield Fault(place, f"the function that `tell` is given {words}")
+    elif words := text_fault(tell):
+        yield Fault(place, f"`tell` {words}")
     if tell and transition.to == END:
         yield Fault(place, "nobody reads what END is told; leave `tell` out")
 

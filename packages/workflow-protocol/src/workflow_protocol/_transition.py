@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from workflow_protocol._functions import call_with, first_line_of, name_of
+from workflow_protocol._given import escaped_text
 from workflow_protocol._items import Items
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._short import short
@@ -74,7 +75,7 @@ class Transition(msgspec.Struct, frozen=True):
         words = cast("object", call_with(self.tell, ctx, what))
         if not isinstance(words, str):
             raise TypeError(f"{what} returned {short(words)}; return a string")
-        return words
+        return escaped_text(words)
 
 
 Target: TypeAlias = Role | str

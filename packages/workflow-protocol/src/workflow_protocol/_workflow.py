@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, cast, overload
 
 from typing_extensions import TypeForm, TypeVar
 
 from workflow_protocol._errors import DefinitionError, Fault, RoutingError
 from workflow_protocol._functions import call_with, function_fault
+from workflow_protocol._given import escaped_text, text_fault
 from workflow_protocol._items import Items
 from workflow_protocol._limits import NO_LIMITS, OwnLimits, limit_faults
 from workflow_protocol._role import RoleDefinition
@@ -74,7 +75,7 @@ class WorkflowDefinition(Generic[In, Out]):
     """
 
     description: str
-    roles: tuple[Role, ...]
+    roles: tuple[Role, ...] = field(init=False)
     """In the order in which they appear in the table."""
     table: Mapping[str, tuple[Transition, ...]]
     """By role name, and `START`."""
@@ -148,13 +149,19 @@ class WorkflowDefinition(Generic[In, Out]):
         complete: Complete = completed,
     ) -> None:
         routes, misfits = read_routes(on_failure)
-        roles, rows, found = read_table(table, [*led_to(routes), *limit_leads_to(at_limit)])
+        roles, rows, found = read_table(
+            table,
+            [*led_to(routes), *limit_leads_to(at_limit)],
+            beside=[*(each.target for each in routes), at_limit],
+        )
         faults: list[Fault] = [*found, *misfits, *route_faults(routes, roles, rows)]
         faults += [*at_limit_faults(at_limit, roles, rows), *limit_faults(limits)]
         faults += schema_faults("input", input)
         if not isinstance(cast("object", description), str):
             kind = type(cast("object", description)).__name__
             faults.append(Fault("description", f"it is of type {kind}; use text"))
+        elif words := text_fault(description):
+            faults.append(Fault("description", f"it {words}"))
         if words := function_fault(complete):
             faults.append(Fault("complete", f"it {words}"))
         if result is not None:
@@ -206,8 +213,7 @@ def completion_of(definition: AnyDefinition, ctx: ThreadContext) -> Completion:
             f"`complete` of the workflow returned a value of type {type(done).__name__}; "
             "return a Completion"
         )
-    summary = done.summary.encode("utf-8", "backslashreplace").decode()
-    return Completion(return_code=done.return_code, summary=summary)
+    return Completion(return_code=done.return_code, summary=escaped_text(done.summary))
 
 
 def next_transition(definition: AnyDefinition, ctx: ThreadContext) -> Transition:

@@ -105,6 +105,8 @@ class LlmProvider:
     def __post_init__(self) -> None:
         if fault := base_url_fault(self.base_url):
             raise ProviderConfigError(f"base_url {shown_url(self.base_url)} {fault}")
+        if not isinstance(cast("object", self.api_key), Secret):
+            raise ProviderConfigError("api_key is no Secret; write Secret(key)")
         if self.api_key.is_known:
             self.revealed_key()
         self._check_headers()

@@ -22,6 +22,7 @@ from workflow_protocol import (
     ThreadContext,
     WorkflowError,
     error_type,
+    expect_type,
 )
 from workflow_reactor._errors import MaxRoundsExceeded
 from workflow_reactor._llm import LlmFn, LlmSource, ask_model, open_llm
@@ -74,6 +75,8 @@ class ThreadReactorFn(Protocol):
 
 def create_thread_reactor(config: ThreadReactorConfig) -> ThreadReactorFn:
     """Make a reactor. Nothing is opened until it is asked."""
+    use = 'write ThreadReactorConfig(llm=create_llm_fn(provider), system_prompt="…")'
+    expect_type(config, ThreadReactorConfig, "the config", use=use)
 
     async def reactor(thread: ThreadContext, input: str, schema: TypeForm[T]) -> T:
         result = ResultSchema(schema)

@@ -10,7 +10,7 @@ from typing_extensions import TypeForm
 
 from workflow_cas import Store
 from workflow_execute._errors import RoleValueError, ThreadNotResumable
-from workflow_execute._workflow import AnyWorkflow, ChildTask
+from workflow_execute._workflow import AnyWorkflow, ChildTask, Workflow
 from workflow_execute.children._child import ChildResult, run_child
 from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_protocol import (
@@ -21,6 +21,7 @@ from workflow_protocol import (
     ThreadContext,
     ThreadId,
     current_work,
+    expect_type,
     schema_of,
 )
 
@@ -137,6 +138,10 @@ def workflow_adapter(
         convert: makes the role's value from what the child came to. Without it the child's last
             value has to fit the role's schema, and its return code has to be 0.
     """
+    expect_type(name, str, "the name of the child", use='write workflow_adapter("name", workflow)')
+    if workflow is not None and not callable(workflow):
+        use = "give what create_workflow made"
+        expect_type(workflow, Workflow, "the child's workflow", use=use)
     return WorkflowAdapter(name=name, source=workflow, input=input, convert=convert)
 
 

@@ -23,7 +23,7 @@ from workflow_execute._errors import (
     LimitReached,
 )
 from workflow_execute._ids import new_thread_id
-from workflow_execute._input import compared_input, input_text, plain_text
+from workflow_execute._input import checked_text, compared_input, input_text, plain_text
 from workflow_execute._records import Cause
 from workflow_execute._workflow import ChildTask
 from workflow_execute.threads._read import CHILD_BUNDLE, CHILD_RESULT, CHILD_THREAD
@@ -37,6 +37,7 @@ from workflow_protocol import (
     ThreadContext,
     ThreadId,
     WorkflowError,
+    expect_type,
     schema_of,
 )
 
@@ -146,12 +147,14 @@ async def run_child(ctx: ThreadContext, task: ChildTask[Out]) -> ChildResult[Out
         ChildCancelled: somebody cancelled the child.
         ChildSuspended: the child waits for an answer, a limit or a person.
         LimitReached: there are too many levels of child threads.
-        InputError: the child's workflow takes another input.
+        InputError: the child's workflow takes another input, or a text of the task is not UTF-8.
         WorkflowNotFound: nothing is registered under the task's name, and it has no workflow.
         JournalMismatch: the child was started with another input.
         WorkflowError: no engine runs this thread.
     """
-    journal, key = ctx.journal, task.key or "0"
+    expect_type(task, ChildTask, "the task", use="write workflow.task(input, key=…)")
+    journal, key = ctx.journal, checked_text(task.key or "0", "the key of the child")
+    checked_text(task.name, "the name of the child")
     text = (
         plain_text(task.input) if task.workflow is None else input_text(task.workflow, task.input)
     )
@@ -230,6 +233,8 @@ async def run_children(
         ChildCancelled: none failed, and one was cancelled.
         ChildSuspended: the others are completed, and this says what is waited for.
     """
+    for task in tasks:
+        expect_type(task, ChildTask, "a task", use="write workflow.task(input, key=…)")
     keyed = [replace(task, key=task.key or str(at)) for at, task in enumerate(tasks)]
     if len({task.key for task in keyed}) < len(keyed):
         raise ValueError(

@@ -12,9 +12,9 @@ from typing import Any
 from workflow_cas import RefConflict, content
 from workflow_execute._budget import Budget
 from workflow_execute._ids import new_thread_id, now_ms
-from workflow_execute._input import input_text
+from workflow_execute._input import checked_text, input_text
 from workflow_execute._result import ThreadResult
-from workflow_execute._workflow import AnyWorkflow
+from workflow_execute._workflow import AnyWorkflow, Workflow
 from workflow_execute.children._runner import ChildRunner
 from workflow_execute.engine._workspace import resolve_workspace
 from workflow_execute.journal._files import ThreadFiles
@@ -23,7 +23,7 @@ from workflow_execute.run._run import Run
 from workflow_execute.run._services import RunServices
 from workflow_execute.threads._key import check_key
 from workflow_execute.threads._summary import check_tags
-from workflow_protocol import Hash, StartStep, ThreadContext, ThreadId
+from workflow_protocol import Hash, StartStep, ThreadContext, ThreadId, expect_type
 
 _MAX_NAME_CHARS = 100
 
@@ -72,20 +72,24 @@ async def new_thread(
     """Check what a thread is to begin with. Nothing is stored.
 
     Raises:
-        InputError: the input is of another type than the workflow's.
+        InputError: the input is of another type than the workflow's, or it or the name is not
+            UTF-8.
+        TypeError: the workflow is something else.
         NotADirectoryError: the workspace is not a folder.
         ValueError: a tag or the key can't be one.
     """
+    expect_type(workflow, Workflow, "the workflow", use="make one by create_workflow(…)")
     if key is not None:
         check_key(key)
     checked, prompt = check_tags(tags), input_text(workflow, input)
     start = StartStep(
         prompt=prompt, workspace=await resolve_workspace(workspace), timestamp_ms=now_ms()
     )
+    name = name_of(workflow) if name is None else checked_text(name, "the name")
     return NewThread(
         workflow=workflow,
         ctx=ThreadContext(thread_id=new_thread_id(), start=start, bundle_hash=bundle),
-        name=name_of(workflow) if name is None else name,
+        name=name,
         tags=checked,
         key=key or "",
         is_versioned=workspace is not None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from anyio import to_thread
 
@@ -101,6 +101,11 @@ class Engine(ServiceEngine):
         workspaces: Path | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> None:
+        if isinstance(cast("object", store), str | Path):
+            raise TypeError(
+                "the store is a path; open it by `async with open_store(path) as store:`, or take "
+                "MemoryStore()"
+            )
         self.store = store
         services = RunServices(
             store=store,
@@ -146,7 +151,9 @@ class Engine(ServiceEngine):
                 get none of them.
 
         Raises:
-            InputError: the input is of another type; nothing has begun then.
+            InputError: the input is of another type, or it or the name is not UTF-8; nothing has
+                begun then.
+            TypeError: the workflow is something else.
             NotADirectoryError: the workspace is not a folder.
             ValueError: a tag has other than letters, digits and `. _ : / = @ + -`, or is longer
                 than 64 characters.

@@ -20,7 +20,7 @@ from workflow_execute.journal._files import ThreadFiles
 from workflow_execute.journal._input import check_input, describe_input
 from workflow_execute.journal._meter import TurnMeter
 from workflow_execute.journal._questions import Asker, Questions
-from workflow_execute.journal._results import decode, encode, with_result
+from workflow_execute.journal._results import check_journal_key, decode, encode, with_result
 from workflow_execute.journal._turn_records import TurnRecords
 from workflow_execute.journal._turn_writer import TurnWriter
 from workflow_protocol import (
@@ -107,6 +107,7 @@ class StoreJournal:
     ) -> T:
         """See `Journal.run`."""
         check_run_options(options)
+        check_journal_key(key)
         if key in self._done:
             raise JournalMismatch(
                 key, "this turn has used this key already; give each effect a key of its own"
@@ -140,7 +141,7 @@ class StoreJournal:
         charge = NO_CHARGE
         if metered is not None:
             charge = self._charges[key] = self.meter.settle(reserved, metered, value)
-        data = encode(value)
+        data = encode(value, key)
         record, objects = with_result(record, data, charge, took_s)
         work.is_open = False
         if artifacts := work.published():

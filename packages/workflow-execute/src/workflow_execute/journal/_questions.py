@@ -17,6 +17,7 @@ from workflow_execute._differences import compare
 from workflow_execute._errors import AlreadyAnswered, JournalMismatch, QuestionError
 from workflow_execute._ids import now_ms
 from workflow_execute._records import TurnKind, TurnRecord
+from workflow_execute.journal._results import check_journal_key
 from workflow_execute.journal._turn_records import TurnRecords
 from workflow_execute.journal._turn_writer import TurnWriter
 from workflow_protocol import Answer, Question, Suspended
@@ -78,6 +79,7 @@ class Questions:
 
     async def ask(self, key: str, question: Question) -> Answer:
         """See `Journal.ask`."""
+        check_journal_key(key)
         self._asked_now.add(key)
         known = self._known.questions.get(key)
         check_question(key, known, question)

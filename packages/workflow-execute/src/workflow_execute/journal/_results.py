@@ -10,6 +10,7 @@ from workflow_cas import Stored, content
 from workflow_execute._budget import Charge
 from workflow_execute._ids import now_ms
 from workflow_execute._records import TurnRecord
+from workflow_protocol import text_fault
 
 T = TypeVar("T")
 
@@ -19,9 +20,29 @@ MOST_INLINE_BYTES = 64 * 1024
 _nested = msgspec.json.Decoder(list[list[list[msgspec.Raw]]])
 
 
-def encode(value: object) -> bytes:
-    """A result as bytes."""
-    return value if isinstance(value, bytes) else msgspec.json.encode(value)
+def check_journal_key(key: str) -> None:
+    """Refuse a key that no record can have.
+
+    Raises:
+        ValueError: it is not UTF-8.
+    """
+    if words := text_fault(key):
+        raise ValueError(f"the journal's key {key!r} {words}; give each effect a plain key")
+
+
+def encode(value: object, key: str) -> bytes:
+    """The result of an effect as bytes.
+
+    Raises:
+        ValueError: it holds text that is not UTF-8.
+    """
+    try:
+        return value if isinstance(value, bytes) else msgspec.json.encode(value)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the result of {key!r} can't be recorded: a text in it has half of a pair or a byte "
+            "of a name that is none; return text, such as escaped_text(…) of workflow_protocol"
+        ) from error
 
 
 def decode(data: bytes, type_: type[T]) -> T:

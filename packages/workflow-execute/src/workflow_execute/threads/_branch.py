@@ -46,6 +46,8 @@ async def fork_thread(
         prompt = forked_input(workflow, prompt, stored.prompt)
     elif prompt is not None:
         prompt = checked_text(prompt)
+    if name is not None:
+        checked_text(name, "the name")
     count = len(stored.steps)
     kept = count if at_step is None else at_step
     if not 0 <= kept <= count:
