@@ -147,6 +147,9 @@ if TYPE_CHECKING:
         agent_to_adapter,
         build_thread_input,
     )
+    from workflow_workspace import (
+        Versioned,
+    )
 
 __all__ = [
     "END",
@@ -225,6 +228,7 @@ __all__ = [
     "Toolset",
     "Transition",
     "Usage",
+    "Versioned",
     "Workflow",
     "WorkflowDefinition",
     "WorkflowError",
@@ -411,6 +415,9 @@ _NAMES = {
     "workflow_util_agent": (
         "agent_to_adapter",
         "build_thread_input",
+    ),
+    "workflow_workspace": (
+        "Versioned",
     ),
 }
 """The same as above, for when the program runs."""

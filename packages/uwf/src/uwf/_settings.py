@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from workflow_execute import Limits, Price, SupervisorFn, create_supervisor
-from workflow_register import SandboxRule, configured_llm, load_config
+from workflow_register import SandboxRule, configured_llm, configured_secrets, load_config
 
 
 class EngineSettings(NamedTuple):
@@ -32,6 +32,22 @@ async def rule_for_commands(rule: SandboxRule) -> AsyncGenerator[None]:
     finally:
         if rule == "require" and before is None:
             del os.environ["UWF_SANDBOX"]
+
+
+class KeptFiles(TypedDict):
+    """What `Engine` takes by these names about the files of workspaces."""
+
+    workspaces: Path
+    secrets: Mapping[str, str]
+
+
+def kept_files(home: Path) -> KeptFiles:
+    """Where forks work, and the keys that no file which is kept may hold.
+
+    Raises:
+        ConfigError: the configuration can't be read.
+    """
+    return {"workspaces": home / "workspaces", "secrets": configured_secrets(home)}
 
 
 def engine_settings(home: Path) -> EngineSettings:

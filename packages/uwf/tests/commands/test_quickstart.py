@@ -22,8 +22,10 @@ async def test_quickstart_prints_each_command_and_does_the_whole_job(uwf: Cli) -
 
     assert done.code == 0, done.err
     commands = [line.split()[2:4] for line in done.err.splitlines() if line.startswith("$ uwf ")]
-    assert [words[0] for words in commands] == ["bundle", "add", "run", "thread", "thread", "show",
-                                                "thread"]  # fmt: skip
+    assert [" ".join(words) for words in commands][3:] == [
+        "thread list", "thread resume", "thread changes", "show latest", "thread replay"
+    ]  # fmt: skip
+    assert "M shopping.py  +1 -1" in done.out
     assert "interrupted" in done.out
     assert "identical: 1 steps" in done.out
     assert "state      completed" in done.out

@@ -98,6 +98,29 @@ def add_thread_commands(above: CommandGroup) -> None:
     )
     sub.add_argument("number", type=int, help="the number of the request; the first is 1")
     _add_exchange(add)
+    _add_files(add)
+
+
+def _add_files(add: CommandGroup) -> None:
+    step = "counted from 1, as `uwf show` does; one more is the unfinished turn (default: the {})"
+    sub = _add_for_one(
+        add,
+        "changes",
+        "_files:changes",
+        "show what a step changed in the workspace, as a diff",
+        example="latest 2",
+    )
+    sub.add_argument("step", nargs="?", type=int, help=step.format("whole thread"))
+    sub.add_argument("--names", action="store_true", help="only the paths and the count of lines")
+    sub = _add_for_one(
+        add,
+        "files",
+        "_files:files",
+        "list the files of the workspace as a step left them, or get them back",
+        example="latest 2 --to before",
+    )
+    sub.add_argument("step", nargs="?", type=int, help=step.format("end of the thread"))
+    sub.add_argument("--to", type=Path, metavar="DIR", help="put them into this empty folder")
 
 
 def _add_exchange(add: CommandGroup) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from uwf._overrides import Overrides
-from uwf._settings import engine_settings, rule_for_commands
+from uwf._settings import engine_settings, kept_files, rule_for_commands
 from uwf.commands._hints import next_steps, resume_command
 from uwf.terminal._ask import ask_on_terminal, can_ask
 from uwf.terminal._loop import run_async
@@ -70,6 +70,7 @@ def _run_live(
                 supervisor=settings.supervisor,
                 supervise_every=settings.supervise_every,
                 run_options=overrides.lines,
+                **kept_files(home),
             )
             return await go(engine, store)
 

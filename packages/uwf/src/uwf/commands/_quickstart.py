@@ -45,6 +45,7 @@ def quickstart(output: Output, *, workspace: Path | None, assume_yes: bool) -> i
         run("thread", "resume", "latest")
     elif code != 0:
         raise Failed(code)
+    run("thread", "changes", "latest")
     run("show", "latest")
     run("thread", "replay", "latest")
     _run_tests(output, project)

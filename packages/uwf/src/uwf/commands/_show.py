@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from uwf._store import open_existing
+from uwf.commands._files import ShownChange, read_changes, summary_of
 from uwf.commands._sandbox_use import commands_without_sandbox
 from uwf.commands._show_text import children_words, cost_of, head_text, step_text
 from uwf.commands._thread_usage import ThreadUsage, read_thread_usage
@@ -21,12 +22,16 @@ from workflow_execute import (
     Engine,
     StoredThread,
     ThreadNotFound,
+    files_of_step,
     find_thread,
     read_thread,
 )
 from workflow_execute.transcript import Turn, pending_questions, read_records
 from workflow_protocol import Question
 from workflow_register import find_home, store_path
+
+MOST_SHOWN = 20
+"""Of the paths that a step changed."""
 
 
 def show(
@@ -60,6 +65,7 @@ def show(
                 questions=pending_questions(records[-1]),
                 used=await read_thread_usage(store, found, records),
                 unconfined=commands_without_sandbox(records),
+                changed=await _read_changed(store, found),
             )
             if turns or full or roles or steps or requests:
                 from uwf.commands._transcript import select_turns, tell
@@ -89,8 +95,23 @@ class _Shown:
     questions: Mapping[str, Question]
     used: ThreadUsage
     unconfined: str | None
+    changed: Sequence[Sequence[ShownChange]]
+    """What each step changed in the workspace."""
     turns: Sequence[Turn] | None = None
     """Its turns with all that is recorded, if that is asked for."""
+
+
+async def _read_changed(store: Store, found: StoredThread) -> list[list[ShownChange]]:
+    """What each step changed; nothing is read of a thread without versions."""
+    if not any(step.files for step in found.steps):
+        return [[] for _ in found.steps]
+    around = [await files_of_step(store, found, number) for number in range(len(found.steps))]
+    return [await read_changes(store, each, diffs=False, most=MOST_SHOWN) for each in around]
+
+
+def _indented(words: Sequence[Styled | str]) -> list[Styled | str]:
+    """Lines of their own below a step."""
+    return ["  ", *(f"{each}  " if each == "\n" else each for each in words)]
 
 
 def _engine(store: Store) -> Engine:
@@ -116,8 +137,12 @@ def _as_data(shown: _Shown) -> Record:
                 {"name": each.name, "value": msgspec.Raw(each.json.encode())}
                 for each in step.record.artifacts
             ],
+            "changes": [
+                {"path": each.path, "kind": each.kind, "added": each.added, "deleted": each.deleted}
+                for each in changed
+            ],
         }
-        for step in thread.steps
+        for step, changed in zip(thread.steps, shown.changed, strict=True)
     ]
     whole: Record = {
         "thread": thread.thread_id,
@@ -179,6 +204,8 @@ def _as_text(shown: _Shown, told: TranscriptLines | None, width: int | None) -> 
     if told is None or shown.turns is None:
         for number, step in enumerate(shown.thread.steps):
             words += ["\n\n", *step_text(number, step, width)]
+            if shown.changed[number]:
+                words += ["\n", *_indented(summary_of(shown.changed[number], MOST_SHOWN))]
         return words
     for turn in shown.turns:
         words += ["\n\n", *lay_out(told.turn(turn), width)]

@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from uwf._errors import Failed, UsageError
 from uwf._overrides import serve_recorded
+from uwf._settings import kept_files
 from uwf.commands._detach import remove_logs
 from uwf.commands._hints import resume_command
 from uwf.commands._run import (
@@ -78,7 +79,10 @@ def fork(
             bundle=bundle_hash,
             name=Path(other.manifest.entry).stem if other else None,
         )
-        output.data({"thread": fork_id, "origin": thread_id}, fork_id)
+        folder = (await read_thread(engine.store, fork_id)).workspace
+        data = {"thread": fork_id, "origin": thread_id, "workspace": str(folder)}
+        output.data(data, fork_id)
+        output.say(f"It works in {folder}")
         output.say(f"To run it: `uwf thread resume {fork_id}`")
         return 0
 
@@ -281,7 +285,7 @@ def _with_thread(thread: str, work: _Work) -> int:
 
     async def main() -> int:
         async with open_store(store_path(home)) as store:
-            engine = Engine(store, locks=home / "locks")
+            engine = Engine(store, locks=home / "locks", **kept_files(home))
             return await work(engine, await find_thread(store, thread))
 
     with contextlib.redirect_stdout(sys.stderr):  # a replay runs the roles, which may print

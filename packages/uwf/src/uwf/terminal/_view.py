@@ -28,6 +28,7 @@ from workflow_protocol import (
     ToolFinished,
     ToolStarted,
     Usage,
+    WorkspaceVersioned,
 )
 
 _WIDTH = 100
@@ -83,6 +84,8 @@ class Progress:
                 to = f"  → {event.leads_to}"
                 words = " ".join(f"{event.error}: {event.message}".split())
                 return f"  ✗ {shorten(words, self._width() - columns_of(to) - 4)}{to}"
+            case WorkspaceVersioned():
+                return self._cut(f"  {_versions_words(event)}")
             case ThreadEnded():
                 return _end(event)
             case _:
@@ -115,6 +118,14 @@ def line_style(event: Event) -> Style | None:
             return STATES.get(event.state)
         case _:
             return None
+
+
+def _versions_words(event: WorkspaceVersioned) -> str:
+    """That copies of the files are kept, or why they aren't."""
+    if event.reason:
+        return event.reason
+    left = f" (left out: {', '.join(event.left_out[:3])})" if event.left_out else ""
+    return f"versions of the files are kept in the store{left}: {event.workspace}"
 
 
 def _end(event: ThreadEnded) -> str:

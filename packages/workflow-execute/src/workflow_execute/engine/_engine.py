@@ -22,7 +22,7 @@ from workflow_execute.engine._begin import new_thread, run_new_thread
 from workflow_execute.engine._resume import resume_thread
 from workflow_execute.engine._service import ServiceEngine
 from workflow_execute.engine._stop import STOP_TIMEOUT_S, stop_thread
-from workflow_execute.engine._workspace import resolve_workspace
+from workflow_execute.engine._workspace import remove_own_folders, resolve_workspace
 from workflow_execute.journal._folders import FolderVersionsByPath
 from workflow_execute.journal._questions import Asker
 from workflow_execute.owners._cancellation import cancelled_by_anyio
@@ -284,6 +284,7 @@ class Engine(ServiceEngine):
         """Delete a thread and all that it started, for good. Forks of it stay whole.
 
         Its objects stay on the disk until `Store.collect_garbage` finds that nothing leads there.
+        The folders that were made for forks go with them.
 
         Returns:
             The ids of what was deleted, its own first. A child that a fork shares is kept.
@@ -300,6 +301,7 @@ class Engine(ServiceEngine):
         async with owning(locks, thread_id):
             deleted = await delete_thread(self.store, thread_id)
             remove_lock_files(locks, deleted)
+            await remove_own_folders(self._workspaces, deleted)
         return deleted
 
     async def questions(self, thread_id: ThreadId) -> dict[str, Question]:

@@ -1,10 +1,14 @@
-"""The folder that a thread works in."""
+"""The folders that threads work in."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from anyio import to_thread
+
+from workflow_protocol import ThreadId
 
 
 async def resolve_workspace(workspace: Path | None) -> Path:
@@ -14,6 +18,18 @@ async def resolve_workspace(workspace: Path | None) -> Path:
         NotADirectoryError: it is not a folder, or its name can't be stored.
     """
     return await to_thread.run_sync(_resolve, workspace or Path())
+
+
+async def remove_own_folders(workspaces: Path | None, thread_ids: Iterable[ThreadId]) -> None:
+    """Remove the folders that were made for threads, which are gone."""
+    if workspaces is not None:
+        for each in thread_ids:
+            await to_thread.run_sync(_remove, workspaces / each)
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _resolve(workspace: Path) -> Path:

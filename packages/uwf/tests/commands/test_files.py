@@ -1,0 +1,115 @@
+"""`uwf thread changes` and `thread files`, what `show` says of it, and forks with their files."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ..cli import Cli
+
+FLOW = """
+from uwf import (END, START, AdapterBinding, RoleDefinition, ThreadContext, WorkflowDefinition,
+                 create_workflow, function_adapter)
+
+one, two = (RoleDefinition(name=name, schema=str) for name in ("one", "two"))
+
+def first(ctx: ThreadContext) -> str:
+    (ctx.start.workspace / "a.txt").write_text("one\\nsame\\n")
+    return "done"
+
+def second(ctx: ThreadContext) -> str:
+    (ctx.start.workspace / "a.txt").write_text("two\\nsame\\n")
+    (ctx.start.workspace / "b\\x1b[31m.txt").write_text("red")
+    return "done"
+
+run = create_workflow(
+    WorkflowDefinition(table={START: one, one: two, two: END}),
+    AdapterBinding(overrides={one: function_adapter(one, first),
+                              two: function_adapter(two, second)}),
+)
+"""
+
+
+@pytest.fixture
+async def thread(uwf: Cli) -> str:
+    (uwf.folder / "work").mkdir()
+    (uwf.folder / "work" / ".env").write_text("KEY=1")
+    done = await uwf("run", uwf.write("flow.py", FLOW), "go", "--workspace", uwf.folder / "work")
+    assert done.code == 0, done.err
+    assert "are kept in the store (left out: .env): " in done.err
+    return (await uwf("thread", "list", "--json")).lines[0]["thread"]
+
+
+async def test_changes_of_a_step_and_of_the_whole_thread(uwf: Cli, thread: str) -> None:
+    second = await uwf("thread", "changes", thread, "2")
+    assert second.out.splitlines() == [
+        "M a.txt  +1 -1",
+        "A b\\x1b[31m.txt  +1 -0",
+        "--- a/a.txt",
+        "+++ b/a.txt",
+        "@@ -1,2 +1,2 @@",
+        "-one",
+        "+two",
+        " same",
+        "--- /dev/null",
+        "+++ b/b\\x1b[31m.txt",
+        "@@ -0,0 +1 @@",
+        "+red",
+        "\\ No newline at end of file",
+    ]
+    (whole,) = (await uwf("thread", "changes", thread, "--names", "--json")).lines
+    found = [(each["path"], each["kind"], each["added"], each["diff"]) for each in whole["changes"]]
+    assert found == [("a.txt", "added", 2, ""), ("b\x1b[31m.txt", "added", 1, "")]
+
+
+async def test_show_names_what_each_step_changed(uwf: Cli, thread: str) -> None:
+    shown = await uwf("show", thread)
+    assert "\n  A a.txt  +2 -0\n" in shown.out
+    assert "\n  M a.txt  +1 -1\n" in shown.out
+    (data,) = (await uwf("show", thread, "--json")).lines
+    assert [len(step["changes"]) for step in data["steps"]] == [1, 2]
+
+
+async def test_files_are_listed_and_put_back_as_they_were(uwf: Cli, thread: str) -> None:
+    listed = await uwf("thread", "files", thread, "1")
+    assert listed.out.splitlines() == [".env  (left out: secret name)", "a.txt"]
+    done = await uwf("thread", "files", thread, "1", "--to", uwf.folder / "then")
+    assert done.code == 0, done.err
+    assert {each.name: each.read_text() for each in (uwf.folder / "then").iterdir()} == {
+        "a.txt": "one\nsame\n"
+    }
+    again = await uwf("thread", "files", thread, "1", "--to", uwf.folder / "then")
+    assert again.code == 1
+    assert "isn't empty" in again.err
+
+
+async def test_a_fork_has_its_files_and_a_folder_that_goes_with_it(uwf: Cli, thread: str) -> None:
+    (fork,) = (await uwf("thread", "fork", thread, "--at-step", "1", "--json")).lines
+    folder = Path(fork["workspace"])
+    assert folder == uwf.home / "workspaces" / fork["thread"]
+    assert (folder / "a.txt").read_text() == "one\nsame\n"
+    assert os.listdir(folder) == ["a.txt"]
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert (await uwf("thread", "resume", fork["thread"])).code == 0
+    assert (folder / "a.txt").read_text() == "two\nsame\n"
+
+    deleted = await uwf("thread", "delete", fork["thread"], "--yes")
+    assert deleted.code == 0, deleted.err
+    assert fork["thread"] not in os.listdir(uwf.home / "workspaces")
+    assert (uwf.folder / "work" / "a.txt").exists()
+
+
+@pytest.mark.parametrize("step", ["0", "4", "-1"])
+async def test_a_step_that_is_not_there_is_a_clear_error(uwf: Cli, thread: str, step: str) -> None:
+    done = await uwf("thread", "changes", thread, "--", step)
+    assert done.code == 2
+    assert "has 2 steps" in done.err
+
+
+async def test_a_thread_that_changed_nothing_says_so(uwf: Cli) -> None:
+    flow = FLOW.replace("write_text", "joinpath")
+    done = await uwf("run", uwf.write("flow.py", flow), "go", "--workspace", uwf.folder)
+    assert done.code == 0, done.err
+    changes = await uwf("thread", "changes", "latest")
+    assert (changes.code, changes.out) == (0, "no file changed\n")
