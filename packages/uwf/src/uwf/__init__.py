@@ -416,9 +416,7 @@ _NAMES = {
         "agent_to_adapter",
         "build_thread_input",
     ),
-    "workflow_workspace": (
-        "Versioned",
-    ),
+    "workflow_workspace": ("Versioned",),
 }
 """The same as above, for when the program runs."""
 
