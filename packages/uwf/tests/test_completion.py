@@ -1,5 +1,6 @@
 """Completion as the shells ask for it."""
 
+import argparse
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from uwf._completion import model_choices
 from workflow_register import find_home, store_path, update_config
 
 from .cli import Cli
@@ -62,9 +64,48 @@ async def test_bash_completes_commands_options_and_the_names_that_there_are(uwf:
     assert ask(uwf, "uwf thread fork la") == ["latest"]
     assert ask(uwf, "uwf doctor re") == ["review"]
     assert ask(uwf, "uwf run greeter --model h") == ["host/m", "host/r"]
+    assert ask(uwf, "uwf run greeter --model rev") == ["review="]
+    assert ask(uwf, "uwf run greeter --model review=h") == ["host/m", "host/r"]  # after the `=`
     assert ask(uwf, "uwf run greeter --limit to") == ["tokens="]
     assert ask(uwf, "uwf completion z") == ["zsh"]
     assert ask(uwf, "uwf model pull smol") == ["smollm2-135m"]
+
+
+CONFIGS = {
+    "{models: {default: host/m, review: {model: host/r, seed: 1}}}": ["host/m", "host/r"],
+    "{models: {a: {seed: 1}, b: 3, c: [x], d: null, 1: host/m}}": ["host/m"],
+    "{models: [a, b]}": [],
+    "[models]": [],
+    "models": [],
+    "": [],
+}
+
+
+@pytest.mark.parametrize("text", CONFIGS)
+def test_the_models_of_any_configuration_are_offered_alone_and_after_a_scene(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "workflow.yaml").write_text(text, encoding="utf-8")
+    given = argparse.Namespace(home=tmp_path)
+    offered = model_choices(prefix="", parsed_args=given)
+    assert [each for each in offered if not each.endswith("=")] == CONFIGS[text]
+    after = [f"review={model}" for model in CONFIGS[text]]
+    assert model_choices(prefix="review=", parsed_args=given) == after
+
+
+def test_scenes_are_completed_without_what_takes_long_to_import(uwf: Cli) -> None:
+    uwf.home.mkdir()
+    (uwf.home / "workflow.yaml").write_text("models: {default: local/small}")
+    script = (
+        "import argparse, pathlib, sys; from uwf._completion import scenes\n"
+        f"print(scenes(parsed_args=argparse.Namespace(home=pathlib.Path({str(uwf.home)!r}))))\n"
+        "heavy = {'pydantic', 'httpx', 'workflow_register', 'workflow_execute', 'anyio'}\n"
+        "print(sorted(heavy & {*sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "{'default': 'local/small'}\n[]\n"
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")

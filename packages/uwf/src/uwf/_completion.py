@@ -11,7 +11,7 @@ import argparse
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import msgspec
 
@@ -20,10 +20,11 @@ from uwf.arguments._types import LIMITS
 
 if TYPE_CHECKING:
     from workflow_cas import Store
-    from workflow_register import Config
 
 MOST_THREADS = 50
 """The newest ones: more are no help to choose from."""
+
+MOST_CONFIG_BYTES = 1_000_000
 
 Completer = Callable[..., Mapping[str, str] | list[str]]
 
@@ -65,9 +66,9 @@ def _completer(command: str, action: argparse.Action) -> Completer | None:
         case "local":
             return _local_models
         case "target" if group == "doctor":
-            return _scenes
+            return scenes
         case "models":
-            return _model_choices
+            return model_choices
         case "limits":
             return _limits
         case _:
@@ -148,20 +149,31 @@ def _read_store(
     return anyio.run(main)
 
 
-def _scenes(*, parsed_args: argparse.Namespace, **_: object) -> Mapping[str, str]:
-    return {scene: entry.model for scene, entry in _config(parsed_args).models.items()}
+def scenes(*, parsed_args: argparse.Namespace, **_: object) -> dict[str, str]:
+    """The model of each scene, from a configuration that nobody has checked."""
+    path = _home(parsed_args) / "workflow.yaml"
+    if not path.is_file() or path.stat().st_size > MOST_CONFIG_BYTES:
+        return {}
+    from ruamel.yaml import YAML  # without pydantic, which takes longer than all of this
+
+    found: object = YAML(typ="safe", pure=True).load(path)  # pyright: ignore[reportUnknownMemberType] - it has no types
+    models = _entries(_entries(found).get("models"))
+    named = {str(scene): _entries(entry).get("model", entry) for scene, entry in models.items()}
+    return {scene: model for scene, model in named.items() if isinstance(model, str)}
 
 
-def _model_choices(*, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """The models that are configured, and each scene with a `=` to go on from."""
-    models = _scenes(parsed_args=parsed_args)
-    return [*dict.fromkeys(models.values()), *(f"{scene}=" for scene in models)]
+def _entries(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _config(parsed_args: argparse.Namespace) -> Config:
-    from workflow_register import effective_config
-
-    return effective_config(_home(parsed_args))
+def model_choices(*, prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """The models that are configured, and each scene with a `=`; after that, its models."""
+    by_scene = scenes(parsed_args=parsed_args)
+    models = [*dict.fromkeys(by_scene.values())]
+    scene, is_given, _model = prefix.partition("=")
+    if is_given:
+        return [f"{scene}={model}" for model in models]
+    return [*models, *(f"{scene}=" for scene in by_scene)]
 
 
 def _local_models(**_: object) -> Mapping[str, str]:
