@@ -5,7 +5,7 @@ import re
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from hypothesis import given
@@ -100,6 +100,29 @@ async def test_a_cut_result_can_be_read_to_its_end() -> None:
     assert described == "Read on in a result that was cut: 1000 characters from offset."
     assert len(pages[0].rpartition("\n")[0]) == 1000
     assert [key for key in journal.records if key.startswith("tool/")] == ["tool/0/0"]
+
+
+async def test_read_result_is_not_offered_where_the_types_of_all_results_are_short() -> None:
+    def count() -> int:
+        """Count."""
+        return 3
+
+    def pick() -> Literal["a", "b"] | None:
+        """Pick."""
+        return "a"
+
+    def mood() -> "bool | float":
+        """Say."""
+        return True
+
+    def words() -> str | int:
+        """Speak."""
+        return "word"
+
+    short = [count, pick, mood]
+    assert tool_names((await run([], Toolset.combine(*short)))[0])[-2:] == ["mood", "resolve"]
+    offered = tool_names((await run([], Toolset.combine(*short, words)))[0])
+    assert offered[-2:] == ["read_result", "resolve"]
 
 
 async def test_read_result_is_offered_from_the_start_or_never() -> None:

@@ -9,7 +9,7 @@ from uwf import (END, START, AdapterBinding, Effect, ReactAdapterConfig, RoleDef
 REPORTS = {"Paris": "rain, 12 °C", "Rome": "sun, 24 °C"}
 
 
-@tool(effect=Effect.READ)
+@tool(effect=Effect.READ, max_result_chars=200)
 def weather(city: str) -> str:
     """Say what the weather in a city is now."""
     return REPORTS.get(city, f"there is no report for {city!r}")

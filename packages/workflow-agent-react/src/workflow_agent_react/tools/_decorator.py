@@ -73,7 +73,8 @@ def tool(
         timeout_s: seconds that one call may take; `None` for no limit.
         pollable: the same call with the same result is normal, no sign of going in circles.
         max_result_chars: the most that a result has. Where all tools say so, and it is no more
-            than an adapter shows, its roles aren't offered `read_result`.
+            than an adapter shows, its roles aren't offered `read_result`. A tool that returns a
+            number, a flag, a date, a choice or nothing needn't say it.
         name: the name for the model; the function's own by default.
 
     Raises:

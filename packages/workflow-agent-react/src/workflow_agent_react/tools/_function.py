@@ -6,7 +6,10 @@ import functools
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from datetime import date, time, timedelta
+from enum import Enum
+from types import UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from anyio import to_thread
@@ -86,11 +89,30 @@ def function_tool(
         ask_if_unknown=ask_if_unknown,
         timeout_s=timeout_s,
         pollable=pollable,
-        max_result_chars=max_result_chars,
+        max_result_chars=_result_chars(fn) if max_result_chars is None else max_result_chars,
         validated=True,
         reader=read,
     )
     return definition, function
+
+
+_SHORT_CHARS = 500
+"""More than a value of these types has: `read_result` isn't offered for their sake."""
+_SHORT_TYPES = (bool, int, float, type(None), Enum, date, time, timedelta)
+
+
+def _result_chars(fn: Callable[..., object]) -> int | None:
+    """The most that its results have by the type that it returns; `None` if that says nothing."""
+    returned: object = get_type_hints(fn).get("return")
+    return _SHORT_CHARS if _is_short(returned) else None
+
+
+def _is_short(type_: object) -> bool:
+    if get_origin(type_) in {Union, UnionType}:
+        return all(map(_is_short, get_args(type_)))
+    if get_origin(type_) is Literal:
+        return max(len(str(each)) for each in get_args(type_)) < _SHORT_CHARS
+    return isinstance(type_, type) and issubclass(type_, _SHORT_TYPES)
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
