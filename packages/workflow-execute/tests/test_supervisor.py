@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typing_extensions import TypeForm
 
-from workflow_cas import SqliteStore, open_store
+from workflow_cas import SqliteStore, content, open_store
 from workflow_execute import (
     Charge,
     Decision,
@@ -186,3 +186,19 @@ async def test_steps_that_are_not_there_can_not_be_read(store: SqliteStore) -> N
 
     told = [request["messages"][-1]["content"] for request in llm.requests[1:]]
     assert told == ["Error: there is no such step; give a number from 1 to 1"] * 2
+
+
+async def test_it_reads_a_stored_object_by_the_digits_of_its_hash(store: SqliteStore) -> None:
+    plan = content("the plan in full")
+    await store.commit([plan])
+    llm = ScriptedLlm([call("cas_get", hash=plan.hash[:12]), call("cas_get", hash="0" * 64), STOP])
+    engine = Engine(store, supervisor=create_supervisor(llm), supervise_every=1)
+    result = await engine.start(endless(), "p")
+
+    assert result.return_code == 1
+    told = [each["content"] for each in llm.requests[2]["messages"] if each["role"] == "tool"]
+    assert told[0] == "the plan in full"
+    assert told[1].startswith("Error: no object is stored under")
+    replayed = await engine.replay(endless(), result.thread_id)
+    assert replayed.completion is not None
+    assert len(llm.requests) == 3

@@ -160,15 +160,15 @@ async def test_extract_takes_the_hash_of_a_stored_text() -> None:
     assert await create_extract(llm, store)(thread(), words.hash, Plan) == Plan(["a", "b"])
     assert llm.requests[0]["messages"][1]["content"] == "phases a and b"
     assert llm.requests[1]["messages"][-1]["content"].startswith("Error: ")
-    assert "as a string" in llm.requests[2]["messages"][-1]["content"]
+    assert "hash" in llm.requests[2]["messages"][-1]["content"]
 
 
-async def test_extract_without_a_store_has_no_tools_and_takes_hashes_for_text() -> None:
-    llm = ScriptedLlm([call("resolve", **PLAN)])
+async def test_extract_without_a_store_or_an_engine_says_that_there_is_none_to_read() -> None:
+    llm = ScriptedLlm([call("cas_get", hash="0" * 64), call("resolve", **PLAN)])
 
     await create_extract(llm)(thread(), "0" * 64, Plan)
-    assert [t["function"]["name"] for t in llm.requests[0]["tools"]] == ["resolve"]
     assert llm.requests[0]["messages"][1]["content"] == "0" * 64
+    assert "no engine runs this thread" in llm.requests[1]["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(

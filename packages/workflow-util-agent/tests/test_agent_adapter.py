@@ -2,7 +2,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_execute import create_workflow, run_workflow
+from workflow_cas import MemoryStore, content
+from workflow_execute import (
+    Engine,
+    create_workflow,
+    run_workflow,
+    workflow_adapter,
+)
 from workflow_protocol import (
     END,
     START,
@@ -74,3 +80,35 @@ async def test_agent_and_extract_have_journal_keys_of_their_own() -> None:
         assert await by_source("Count!", Count)(ctx) == Count(2)
 
     assert journal.keys == ["agent/work/0", "extract/llm/0"] * 2
+
+
+async def test_the_extracting_model_reads_what_the_agent_names_by_its_hash_once() -> None:
+    """Also in a child thread, and a replay has what was read without a store to read from."""
+    store = MemoryStore()
+    table = content("n is 7\n" * 4_000)
+    await store.commit([table])
+    llm = ScriptedLlm([call("cas_get", hash=table.hash[:12]), call("resolve", n=7)])
+
+    async def teller(ctx: ThreadContext, prompt: str) -> str:
+        return f"See {table.hash[:12]}."
+
+    role = RoleDefinition(name="counter", system_prompt="Count!", schema=Count)
+    inner = create_workflow(
+        WorkflowDefinition(table={START: role, role: END}),
+        AdapterBinding(agent_to_adapter(teller, llm)),
+    )
+    outer = create_workflow(
+        WorkflowDefinition(table={START: role, role: END}),
+        AdapterBinding(workflow_adapter("inner", inner)),
+    )
+    engine = Engine(store)
+    result = await engine.start(outer, "How many?")
+
+    assert result.value == Count(7)
+    read = llm.requests[1]["messages"][-1]["content"]
+    assert read.startswith("n is 7\n")
+    assert read.endswith("[12000 more characters: read on with offset=16000]")
+    [child] = result.steps[0].child_threads
+    replayed = await engine.replay(inner, child)
+    assert (replayed.steps, replayed.requests) == (1, 2)
+    assert len(llm.requests) == 2

@@ -24,11 +24,13 @@ from workflow_protocol import (
     next_role,
 )
 from workflow_reactor import (
+    CAS_GET,
     LlmFn,
     LlmSource,
     ThreadReactorConfig,
     ToolCall,
     ToolDefinition,
+    cas_get,
     create_thread_reactor,
 )
 
@@ -80,7 +82,8 @@ _READ_STEP = ToolDefinition(
 def create_supervisor(
     llm: LlmFn | LlmSource, *, prompt: str | None = None, max_rounds: int = 4
 ) -> SupervisorFn:
-    """Make a supervisor of a model: a ThreadReactor with a tool to read the thread's steps.
+    """Make a supervisor of a model: a ThreadReactor with tools to read the thread's steps
+    and the stored objects that they name.
 
     Args:
         llm: the model that looks.
@@ -92,8 +95,8 @@ def create_supervisor(
         ThreadReactorConfig(
             llm=llm,
             system_prompt=f"{_PROMPT} {prompt or _INSTRUCTIONS}",
-            tools=[_READ_STEP],
-            tool_handler=_read_step,
+            tools=[_READ_STEP, CAS_GET],
+            tool_handler=_make_call,
             max_rounds=max_rounds,
         )
     )
@@ -160,6 +163,10 @@ def _overview(thread: ThreadContext) -> str:
         for number, step in enumerate(thread.steps[first:], start=first + 1)
     ]
     return "\n".join([f"Task: {thread.start.prompt}", "", "Latest steps:", *lines])
+
+
+async def _make_call(call: ToolCall, ctx: ThreadContext) -> str:
+    return await (cas_get if call.name == CAS_GET.name else _read_step)(call, ctx)
 
 
 async def _read_step(call: ToolCall, ctx: ThreadContext) -> str:

@@ -1,5 +1,6 @@
 """Model providers, tools and structured replies over any OpenAI-compatible endpoint."""
 
+from workflow_reactor._cas_get import CAS_GET, ObjectHost, cas_get
 from workflow_reactor._errors import (
     ContentRefused,
     MaxRoundsExceeded,
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from workflow_reactor.http._models import list_models
 
 __all__ = [
+    "CAS_GET",
     "HIDDEN",
     "RESOLVE",
     "AssistantMessage",
@@ -117,6 +119,7 @@ __all__ = [
     "NoProgress",
     "NotAReply",
     "NotOneValue",
+    "ObjectHost",
     "Profile",
     "ProviderConfigError",
     "ProviderError",
@@ -139,6 +142,7 @@ __all__ = [
     "asks_strictly",
     "assistant",
     "base_url_fault",
+    "cas_get",
     "create_extract",
     "create_llm_fn",
     "create_thread_reactor",

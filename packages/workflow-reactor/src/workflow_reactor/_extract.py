@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from typing_extensions import TypeForm
 
-from workflow_protocol import Effect, Hash, ThreadContext, WorkflowError
+from workflow_protocol import Hash, ThreadContext
+from workflow_reactor._cas_get import CAS_GET, cas_get, cas_get_of
 from workflow_reactor._llm import LlmFn, LlmSource
-from workflow_reactor._messages import ToolCall
 from workflow_reactor._reactor import ThreadReactorConfig, create_thread_reactor
-from workflow_reactor.request._tools import ToolDefinition
 
 if TYPE_CHECKING:
     from workflow_cas import Store
@@ -23,19 +21,6 @@ _PROMPT = (
     "the objects that it names by their hash; invent nothing. Call `resolve` with the result."
 )
 
-_CAS_GET = ToolDefinition(
-    name="cas_get",
-    description="Read a stored object by its hash, or by the first digits of its hash.",
-    parameters={
-        "type": "object",
-        "properties": {"hash": {"type": "string"}},
-        "required": ["hash"],
-        "additionalProperties": False,
-    },
-    effect=Effect.READ,
-    validated=True,  # by the handler
-)
-
 
 class ExtractFn(Protocol):
     """Extracts values of schemas from text."""
@@ -45,7 +30,7 @@ class ExtractFn(Protocol):
 
         Args:
             thread: whose journal records the calls; scope it if the turn makes calls of its own.
-            source: the whole text, or the hash of a stored one.
+            source: the whole text, or with a `cas` also the hash of a stored one.
             schema: the type to give.
 
         Raises:
@@ -59,27 +44,19 @@ class ExtractFn(Protocol):
 def create_extract(
     llm: LlmFn | LlmSource, cas: Store | None = None, *, max_rounds: int = 10
 ) -> ExtractFn:
-    """Make an extract function of a model.
+    """Make an extract function of a model, which reads stored objects with the tool `cas_get`.
 
     Args:
         llm: the model.
-        cas: where hashes are looked up; with it the model has the tool `cas_get`.
+        cas: where hashes are looked up; the store of the thread's engine, if not given.
         max_rounds: model calls for one value.
     """
-
-    async def cas_get(call: ToolCall, ctx: ThreadContext) -> str:
-        del ctx
-        digits = json.loads(call.arguments).get("hash")
-        if cas is None or not isinstance(digits, str):
-            raise WorkflowError("give the hash as a string")
-        return (await cas.get(await cas.find(digits))).data.decode("utf-8", "replace")
-
     reactor = create_thread_reactor(
         ThreadReactorConfig(
             llm=llm,
             system_prompt=_PROMPT,
-            tools=(_CAS_GET,) if cas is not None else (),
-            tool_handler=cas_get,
+            tools=(CAS_GET,),  # always, so that a replay, which has no engine, asks the same
+            tool_handler=cas_get if cas is None else cas_get_of(cas),
             max_rounds=max_rounds,
         )
     )

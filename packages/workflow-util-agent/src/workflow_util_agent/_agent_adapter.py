@@ -19,6 +19,8 @@ def agent_to_adapter(
 
     That costs at least one model call more than an adapter that gives the value itself. The
     extracting model sees all that the agent wrote; later roles read it as the step's content.
+    What the agent names by 12 or more digits of its hash, the model reads with the tool `cas_get`
+    from the engine's store.
     An agent's effects are its own to record: it gets a context whose journal keys begin with
     `agent/`.
 

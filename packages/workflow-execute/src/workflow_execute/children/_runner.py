@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from workflow_cas import Stored
 from workflow_execute._errors import (
     ChildCancelled,
     ChildFailed,
@@ -35,7 +36,7 @@ from workflow_protocol import Hash, RoleFailed, StartStep, ThreadContext, Thread
 
 @dataclass(frozen=True, slots=True)
 class ChildRunner:
-    """See `ChildHost`."""
+    """See `ChildHost`; it also is an `ObjectHost`."""
 
     services: RunServices
     run: Run
@@ -44,6 +45,12 @@ class ChildRunner:
     async def find_bundle(self, name: str) -> Hash:
         """See `ChildHost.find_bundle`."""
         return await find_bundle(self.services.store, name)
+
+    @cancelled_by_anyio
+    async def read_object(self, digits: str) -> Stored:
+        """See `ObjectHost.read_object`."""
+        store = self.services.store
+        return await store.get(await store.find(digits))
 
     @cancelled_by_anyio
     async def run_child(
