@@ -1,5 +1,6 @@
 """A folder's versions as trees of objects, and what git and `.gitignore` say of a folder."""
 
+from workflow_workspace._beside import ENVIRONMENTS, remove_beside, restore_beside
 from workflow_workspace._errors import NotVersioned, RestoreError
 from workflow_workspace._gitignore import Effort, Rules
 from workflow_workspace.git._links import linked_repositories, set_aside
@@ -27,6 +28,7 @@ from workflow_workspace.versions._trees import (
 )
 
 __all__ = [
+    "ENVIRONMENTS",
     "GIT_FOLDER",
     "Effort",
     "FileChange",
@@ -52,7 +54,9 @@ __all__ = [
     "nested_repositories",
     "read_content",
     "read_files",
+    "remove_beside",
     "restore",
+    "restore_beside",
     "set_aside",
     "version_record",
 ]

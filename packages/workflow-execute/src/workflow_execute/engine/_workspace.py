@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from anyio import to_thread
 
 from workflow_protocol import ThreadId
+from workflow_workspace import remove_beside
 
 
 async def resolve_workspace(workspace: Path | None) -> Path:
@@ -24,12 +24,7 @@ async def remove_own_folders(workspaces: Path | None, thread_ids: Iterable[Threa
     """Remove the folders that were made for threads, which are gone."""
     if workspaces is not None:
         for each in thread_ids:
-            await to_thread.run_sync(_remove, workspaces / each)
-
-
-def _remove(folder: Path) -> None:
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=True)
+            await to_thread.run_sync(remove_beside, workspaces / each)
 
 
 def _resolve(workspace: Path) -> Path:

@@ -25,7 +25,7 @@ from workflow_execute.threads._summary import (
     with_status,
 )
 from workflow_protocol import Hash, ThreadId
-from workflow_workspace import restore
+from workflow_workspace import restore_beside
 
 
 async def fork_thread(
@@ -98,7 +98,7 @@ async def _workspace_of_fork(
         await to_thread.run_sync(partial(given.mkdir, parents=True, mode=0o700))
     elif await to_thread.run_sync(os.listdir, given):
         return given
-    await restore(store, version, given)
+    await restore_beside(store, version, stored.workspace, given)
     return given
 
 

@@ -54,7 +54,7 @@ def staged(folder: str) -> bytes | None:
         listed = subprocess.run(
             command,
             cwd=folder,
-            env=_environment(),
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TIMEOUT_S,
@@ -65,7 +65,8 @@ def staged(folder: str) -> bytes | None:
     return listed.stdout if listed.returncode == 0 else None
 
 
-def _environment() -> dict[str, str]:
+def git_environment() -> dict[str, str]:
+    """The environment for git, which speaks of the folder that it runs in and fetches nothing."""
     ours = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     return {**ours, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
 
