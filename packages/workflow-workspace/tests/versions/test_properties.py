@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -78,7 +79,7 @@ def in_a_folder(test: Callable[[Path], object]) -> None:
         test(Path(folder))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(CHANGES)
 def test_what_is_taken_and_restored_is_the_same_version(changes: list[Change]) -> None:
     async def check(top: Path) -> None:
@@ -100,35 +101,49 @@ def test_what_is_taken_and_restored_is_the_same_version(changes: list[Change]) -
     in_a_folder(lambda top: anyio.run(check, top))
 
 
-@settings(max_examples=40, deadline=None)
+async def take_after_each(
+    folder: Path, first: list[Change], then: list[Change], *, one_by_one: bool
+) -> None:
+    """Versions that one object takes, and those that a new one takes of the same moment."""
+    for change in first:
+        carry_out(folder, change)
+    store = MemoryStore()
+    versions = FolderVersions(store, folder)
+    base: Hash | None = None
+    paths: list[str] | None = None
+    for change in [None, *then]:
+        if change is not None:
+            changed = carry_out(folder, change)
+            paths = [changed] if one_by_one and changed is not None else None
+        taken = await versions.take(base, paths)
+        fresh = await FolderVersions(store, folder).take(base)
+        await store.commit(taken.objects)
+        assert taken.hash == fresh.hash
+        base = taken.hash
+    assert (await store.verify()).ok
+
+
+@settings(max_examples=10, deadline=None)
 @given(CHANGES, CHANGES, st.booleans())
 def test_named_paths_and_what_is_known_give_the_version_of_a_first_scan(
     first: list[Change], then: list[Change], one_by_one: bool
 ) -> None:
     """Whatever changes, at whatever moment, nothing is missed."""
-
-    async def check(folder: Path) -> None:
-        for change in first:
-            carry_out(folder, change)
-        store = MemoryStore()
-        versions = FolderVersions(store, folder)
-        base: Hash | None = None
-        paths: list[str] | None = None
-        for change in [None, *then]:
-            if change is not None:
-                changed = carry_out(folder, change)
-                paths = [changed] if one_by_one and changed is not None else None
-            taken = await versions.take(base, paths)
-            fresh = await FolderVersions(store, folder).take(base)
-            await store.commit(taken.objects)
-            assert taken.hash == fresh.hash
-            base = taken.hash
-        assert (await store.verify()).ok
-
-    in_a_folder(lambda folder: anyio.run(check, folder))
+    take = partial(take_after_each, first=first, then=then, one_by_one=one_by_one)
+    in_a_folder(lambda folder: anyio.run(take, folder))
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=600, deadline=None)
+@given(CHANGES, CHANGES, st.booleans())
+def test_nothing_is_missed_in_many_folders(
+    first: list[Change], then: list[Change], one_by_one: bool
+) -> None:
+    take = partial(take_after_each, first=first, then=then, one_by_one=one_by_one)
+    in_a_folder(lambda folder: anyio.run(take, folder))
+
+
+@settings(max_examples=10, deadline=None)
 @given(CHANGES, CHANGES)
 def test_the_changes_between_two_versions_lead_from_one_to_the_other(
     first: list[Change], then: list[Change]

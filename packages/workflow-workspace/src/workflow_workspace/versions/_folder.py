@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -12,22 +12,19 @@ import anyio.from_thread
 import msgspec
 from anyio import to_thread
 
-from workflow_cas import ObjectMissing, Store, Stored, content
+from workflow_cas import ObjectMissing, Store, Stored
 from workflow_protocol import Hash
 from workflow_workspace._errors import NotVersioned
-from workflow_workspace.git._state import checked_out, staged
+from workflow_workspace.versions._git import GitOfFolder
 from workflow_workspace.versions._known import (
     KnownFiles,
-    KnownFolder,
-    StatKey,
-    is_clean,
     load_known,
     new_known,
     save_known,
-    stat_key,
 )
+from workflow_workspace.versions._named_paths import merged, wanted_names
 from workflow_workspace.versions._options import Choice, Versioned
-from workflow_workspace.versions._records import GitState, VersionRecord, version_node
+from workflow_workspace.versions._records import VersionRecord, version_node
 from workflow_workspace.versions._rules import TooManyRules
 from workflow_workspace.versions._scan import LookAtAll, Scan, Wanted
 from workflow_workspace.versions._trees import read_all_trees
@@ -36,6 +33,8 @@ _BATCH_OBJECTS = 500
 _BATCH_BYTES = 4 * 1024 * 1024
 _SAVED_FROM = 50
 """So many files have to be read before the cache is written again."""
+_RECENT = 4
+"""Versions of which all is known: those of threads that take turns in a folder."""
 _MAX_TOLD = 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -78,17 +77,18 @@ class FolderVersions:
         self._store = store
         self._choice = Choice(options or Versioned(), secrets)
         self._cache = cache
-        self._known: KnownFiles | None = None
+        self._git = GitOfFolder(folder, self._choice)
+        self._recent: dict[Hash, KnownFiles] = {}
+        """What was known as of the last versions, the newest last."""
         self._order = anyio.Lock()
         self._read_since_saved = 0
-        self._tracked: tuple[StatKey, frozenset[str]] | None = None
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Some paths that the last version leaves out, other than what `.gitignore` names."""
         found = [
             f"{path}/{name}" if path else name
-            for path, folder in (self._known.folders if self._known else {}).items()
+            for path, folder in (self._latest.folders if self._latest else {}).items()
             for name, item in folder.items.items()
             if item.entry is not None and item.entry.kind == "left_out"
         ]
@@ -119,35 +119,43 @@ class FolderVersions:
             if is_stored:
                 stored.update(known.hashes())
             else:
-                _forget_contents(known, stored)
-            batch = _Batch(self._store)
+                known = known.without_contents(stored)
 
-            def was_kept(path: str) -> bool:
+            def had(path: str) -> bool:
                 if kept is not None:
-                    is_kept = path in kept.paths
-                else:
-                    is_kept = base is not None and _has(known, path)
-                return is_kept or path in self._tracked_paths()
+                    return path in kept.paths
+                return base is not None and known.has(path)
 
             wanted = None
-            if paths is not None and base is not None and known.version == base:
-                wanted = _wanted(paths, self.folder)
-            taken, record, read = await to_thread.run_sync(
-                self._scan, known, wanted, was_kept, stored, batch
-            )
-            version = version_node(record)
-            taken.version = version.hash
-            self._known, self.is_new = taken, False
-            self._read_since_saved += read
-            if self._cache is not None and self._read_since_saved >= _SAVED_FROM:
-                self._read_since_saved = 0
-                await to_thread.run_sync(save_known, self._cache, taken)
+            if paths is not None and known.version == base:
+                wanted = wanted_names(paths, self.folder)
+            batch = _Batch(self._store)
+            scanned = await to_thread.run_sync(self._scan, known, wanted, had, stored, batch)
+            version = version_node(scanned.record)
+            if batch.committed:  # who else begins in this folder needn't read as much again
+                await self._store.commit([*batch.waiting, version])
+                batch.waiting.clear()
+            await self._remember(scanned, version.hash)
             objects = () if version.hash == base else (*batch.waiting, version)
             return Version(version.hash, objects)
 
+    async def _remember(self, scanned: _Scanned, version: Hash) -> None:
+        scanned.known.version = version
+        self.is_new = False
+        self._recent.pop(version, None)
+        self._recent[version] = scanned.known
+        if len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]
+        self._read_since_saved += scanned.read
+        if self._cache is not None and self._read_since_saved >= _SAVED_FROM:
+            self._read_since_saved = 0
+            await to_thread.run_sync(save_known, self._cache, scanned.known)
+
     async def _what_is_known(self, base: Hash | None) -> tuple[KnownFiles, bool]:
         """What is known of the folder, and whether the version that has it is stored."""
-        known = self._known
+        if base is not None and base in self._recent:
+            return self._recent[base], True
+        known = self._latest
         if known is None:
             known = await to_thread.run_sync(self._first)
         if not known.version:
@@ -160,6 +168,10 @@ class FolderVersions:
         except ObjectMissing:
             return known, False
         return known, True
+
+    @property
+    def _latest(self) -> KnownFiles | None:
+        return next(reversed(self._recent.values()), None)
 
     def _first(self) -> KnownFiles:
         place = _place(self.folder)
@@ -177,77 +189,58 @@ class FolderVersions:
         self,
         known: KnownFiles,
         wanted: Wanted | None,
-        was_kept: Callable[[str], bool],
+        had: Callable[[str], bool],
         stored: set[Hash],
         batch: _Batch,
-    ) -> tuple[KnownFiles, VersionRecord, int]:
-        try:
-            fd = os.open(self.folder, _FOLDER)
-        except OSError as error:
-            raise NotVersioned(self.folder, f"it can't be opened: {error.strerror}") from error
-        try:
-            scan = Scan(
+    ) -> _Scanned:
+        git = self._git.look()
+
+        def scan(*, measure: bool = False) -> Scan:
+            return Scan(
                 known,
                 self._choice,
-                was_kept=was_kept,
+                was_kept=lambda path: had(path) or git.tracks(path),
                 stored=stored,
                 put=batch.put,
                 enough=self._enough,
+                measure=measure,
             )
+
+        with self._opened() as fd:
+            if not known.folders:
+                scan(measure=True).root(fd, None)  # too large is told before anything is stored
             try:
-                root = scan.root(fd, wanted)
-                folders = scan.folders if wanted is None else _merged(known, scan.folders)
+                reading = scan()
+                root = reading.root(fd, wanted)
+                folders = reading.folders if wanted is None else merged(known, reading.folders)
             except LookAtAll:
-                scan.folders, scan.files, scan.bytes = {}, 0, 0
-                root = scan.root(fd, None)
-                folders = scan.folders
-        except TooManyRules:
-            raise NotVersioned(self.folder, "its .gitignore takes too long; shorten it") from None
-        finally:
-            os.close(fd)
+                reading = scan()
+                root = reading.root(fd, None)
+                folders = reading.folders
         files = sum(each.files for each in folders.values())
         size = sum(each.size for each in folders.values())
         self._enough(files, size)
-        git, index = self._git(known, stored, batch)
-        taken = KnownFiles(
-            known.format, known.place, known.options, known.version, folders, git, index
-        )
-        return taken, VersionRecord(root=root, files=files, bytes=size, git=git), scan.read
+        state = git.state(known, stored, batch.put)
+        taken = msgspec.structs.replace(known, folders=folders, git=state, index=git.index_key)
+        record = VersionRecord(root=root, files=files, bytes=size, git=state)
+        return _Scanned(taken, record, reading.read)
 
-    def _git(
-        self, known: KnownFiles, stored: set[Hash], batch: _Batch
-    ) -> tuple[GitState | None, StatKey | None]:
-        found = checked_out(os.fspath(self.folder))
-        if found is None:
-            return None, None
-        key, is_steady = _key_of_index(found.index_file)
-        index = known.git.index if known.git is not None else None
-        if key is None:
-            index = None
-        elif key != known.index or index is None or index not in stored:
-            listed = staged(os.fspath(self.folder))
-            index = None
-            if listed is not None:
-                made = content(listed)
-                index = made.hash
-                if index not in stored:
-                    batch.put(made)
-                self._tracked = (key, _paths_of(listed))
-        return GitState(
-            head=found.head, branch=found.branch, index=index
-        ), key if is_steady else None
-
-    def _tracked_paths(self) -> frozenset[str]:
-        """What git has in its index, and the folders of it."""
-        found = checked_out(os.fspath(self.folder))
-        key = _key_of_index(found.index_file)[0] if found is not None else None
-        if key is None:
-            return frozenset()
-        if self._tracked is None or self._tracked[0] != key:
-            self._tracked = (key, _paths_of(staged(os.fspath(self.folder)) or b""))
-        return self._tracked[1]
+    @contextmanager
+    def _opened(self) -> Generator[int]:
+        fd = -1
+        try:
+            fd = os.open(self.folder, _FOLDER)
+            yield fd
+        except OSError as error:
+            raise NotVersioned(self.folder, f"it can't be read: {error.strerror}") from error
+        except TooManyRules:
+            raise NotVersioned(self.folder, "its .gitignore takes too long; shorten it") from None
+        finally:
+            if fd >= 0:
+                os.close(fd)
 
     def _enough(self, files: int, size: int) -> None:
+        anyio.from_thread.check_cancelled()
         options = self._choice.options
         if files > options.max_files:
             what = f"it has more than {options.max_files} files"
@@ -261,11 +254,22 @@ class FolderVersions:
         )
 
 
+class _Scanned(msgspec.Struct, frozen=True):
+    """What one scan gave."""
+
+    known: KnownFiles
+    record: VersionRecord
+    read: int
+    """Files that were read."""
+
+
 class _Batch:
     """New objects: committed when they are many, else left to go with the record."""
 
     def __init__(self, store: Store) -> None:
         self.waiting: list[Stored] = []
+        self.committed = False
+        """Whether some had to be committed already."""
         self._bytes = 0
         self._store = store
 
@@ -276,6 +280,7 @@ class _Batch:
         if len(self.waiting) >= _BATCH_OBJECTS or self._bytes >= _BATCH_BYTES:
             anyio.from_thread.run(self._store.commit, tuple(self.waiting))
             self.waiting.clear()
+            self.committed = True
             self._bytes = 0
 
 
@@ -296,78 +301,3 @@ def _place(folder: Path) -> tuple[int, int]:
     if home == real or home.startswith(real + "/"):
         raise NotVersioned(folder, "it is a home; work in a folder of its own")
     return state.st_dev, state.st_ino
-
-
-def _has(known: KnownFiles, path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    found = known.folders.get(folder)
-    item = found.items.get(name) if found is not None else None
-    return item is not None and item.entry is not None
-
-
-def _forget_contents(known: KnownFiles, stored: set[Hash]) -> None:
-    """What refers to objects that may not be stored has to be read again."""
-    for folder in known.folders.values():
-        for name, item in list(folder.items.items()):
-            entry = item.entry
-            if entry is not None and entry.kind == "file" and not stored.issuperset(entry.parts):
-                del folder.items[name]
-
-
-def _wanted(paths: Sequence[str], folder: Path) -> Wanted | None:
-    """The paths as a tree of names; `None` where one doesn't lead into the folder plainly."""
-    wanted: Wanted = {}
-    for path in paths:
-        inside = os.path.relpath(path, folder) if os.path.isabs(path) else path
-        parts = [part for part in inside.split("/") if part not in {"", "."}]
-        if not parts or ".." in parts:
-            return None
-        at = wanted
-        for part in parts[:-1]:
-            inner = at.setdefault(part, {})
-            if inner is None:
-                break
-            at = inner
-        else:
-            at[parts[-1]] = None
-    return wanted
-
-
-def _merged(known: KnownFiles, seen: dict[str, KnownFolder]) -> dict[str, KnownFolder]:
-    """All folders, after only some were looked at."""
-    folders = {**known.folders, **seen}
-    gone = [
-        f"{path}/{name}" if path else name
-        for path, folder in seen.items()
-        if path in known.folders
-        for name, item in known.folders[path].items.items()
-        if item.entry is not None and item.entry.kind == "folder" and not _is_folder(folder, name)
-    ]
-    for lost in gone:
-        for path in [each for each in folders if each == lost or each.startswith(lost + "/")]:
-            del folders[path]
-    return folders
-
-
-def _is_folder(folder: KnownFolder, name: str) -> bool:
-    item = folder.items.get(name)
-    return item is not None and item.entry is not None and item.entry.kind == "folder"
-
-
-def _key_of_index(file: str) -> tuple[StatKey | None, bool]:
-    read_at_ns = time.time_ns()
-    try:
-        key = stat_key(os.stat(file))
-    except OSError:
-        return None, False
-    return key, is_clean(key, read_at_ns)
-
-
-def _paths_of(listed: bytes) -> frozenset[str]:
-    paths: set[str] = set()
-    for line in os.fsdecode(listed).split("\0"):
-        path = line.partition("\t")[2]
-        while path and path not in paths:
-            paths.add(path)
-            path = path.rpartition("/")[0]
-    return frozenset(paths)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,6 +39,11 @@ class KnownItem(msgspec.Struct, array_like=True):
     """Whether `.gitignore` names it."""
     clean: bool = True
     """Whether the same `key` again says that nothing was written."""
+
+    def needs_only(self, stored: Container[Hash]) -> bool:
+        """Whether the contents of a file are stored."""
+        entry = self.entry
+        return entry is None or entry.kind != "file" or all(part in stored for part in entry.parts)
 
 
 class KnownFolder(msgspec.Struct, array_like=True):
@@ -77,6 +82,21 @@ class KnownFiles(msgspec.Struct, array_like=True):
                     yield from item.entry.parts
         if self.git is not None and self.git.index is not None:
             yield self.git.index
+
+    def has(self, path: str) -> bool:
+        """Whether the version keeps something under this path."""
+        folder, _, name = path.rpartition("/")
+        found = self.folders.get(folder)
+        item = found.items.get(name) if found is not None else None
+        return item is not None and item.entry is not None
+
+    def without_contents(self, stored: Container[Hash]) -> KnownFiles:
+        """The same without files whose contents may not be stored: they have to be read again."""
+        folders: dict[str, KnownFolder] = {}
+        for path, folder in self.folders.items():
+            items = {name: item for name, item in folder.items.items() if item.needs_only(stored)}
+            folders[path] = msgspec.structs.replace(folder, items=items)
+        return msgspec.structs.replace(self, folders=folders)
 
 
 def new_known(place: tuple[int, int], options: bytes) -> KnownFiles:

@@ -47,6 +47,7 @@ class Scan:
         stored: what `put` needn't have.
         put: gets each new object, what it refers to before.
         enough: is called with the number of files and bytes so far, and may raise.
+        measure: only count: nothing is read, and nothing put.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Scan:
         stored: Container[Hash],
         put: Callable[[Stored], None],
         enough: Callable[[int, int], None],
+        measure: bool = False,
     ) -> None:
         self.folders: dict[str, KnownFolder] = {}
         self.files = 0
@@ -71,6 +73,7 @@ class Scan:
         self._put_object = put
         self._put_now: set[Hash] = set()
         self._enough = enough
+        self._measure = measure
 
     def root(self, fd: int, wanted: Wanted | None) -> Hash:
         """Read the folder and give its tree.
@@ -122,7 +125,8 @@ class Scan:
             else:
                 is_ignored = rules.ignore(whole, folder=is_folder)
             if is_ignored and not self._keeps_ignored(whole, is_folder):
-                items[name] = KnownItem(stat_key(state), None, True)
+                if not self._choice.holds_secret(os.fsencode(name)):
+                    items[name] = KnownItem(stat_key(state), None, True)
                 continue
             if is_folder:
                 inner = None if wanted is None else wanted[name]
@@ -159,7 +163,9 @@ class Scan:
         self.files += len(sizes)
         self.bytes += sum(sizes)
         self._enough(self.files, self.bytes)
-        if known is not None and known.tree in self._stored and _same(entries, known):
+        if self._measure:
+            tree = Hash("")
+        elif known is not None and known.tree in self._stored and _same(entries, known):
             tree = known.tree
         else:
             made = tree_node(entries)
@@ -185,7 +191,7 @@ class Scan:
         if hidden and not self._choice.includes(path, folder=True):
             return left_out(state, "secret name")
         if self._choice.holds_secret(os.fsencode(name)):
-            return KnownItem(stat_key(state), None)
+            return None
         if depth >= MAX_DEPTH:
             return left_out(state, "too deep")
         try:
@@ -199,6 +205,10 @@ class Scan:
                 wanted = None
             names_only = ignored and not self._choice.includes(path, folder=True)
             tree = self._folder(inner, path, rules, wanted, ignored=names_only, depth=depth + 1)
+        except OSError:
+            for below in [each for each in self.folders if each.startswith(f"{path}/")]:
+                del self.folders[below]
+            return left_out(state, "unreadable")
         finally:
             os.close(inner)
         if names_only and not self._was_kept(path) and not self._holds_any(path):
@@ -212,7 +222,7 @@ class Scan:
         if self._choice.excludes(path, folder=False):
             return KnownItem(stat_key(state), None)
         if self._choice.holds_secret(os.fsencode(name)):
-            return KnownItem(stat_key(state), None)
+            return None
         wanted = self._choice.includes(path, folder=False)
         if not wanted and secret_by_name(in_folder, name, is_folder=False):
             return left_out(state, "secret name")
@@ -226,6 +236,9 @@ class Scan:
             return link
         if not stat.S_ISREG(state.st_mode):
             return left_out(state, "not a file")
+        if self._measure:
+            size = 0 if state.st_size > self._choice.options.max_file_bytes else state.st_size
+            return KnownItem(stat_key(state), VersionEntry(kind="file", size=size))
         self.read += 1
         item = read_file(fd, name, state, self._choice, self._put, wanted=wanted)
         return None if item == "gone" else item
@@ -289,7 +302,7 @@ def _some_states(
             found[name] = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:
             continue
-        except OSError:
+        except (OSError, ValueError):  # a name that no file can have
             raise LookAtAll from None
         if name not in before and name not in os.listdir(fd):
             raise LookAtAll  # the file system takes it for another name
