@@ -217,6 +217,40 @@ def test_a_declaration_that_cannot_be_used_is_one_clear_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("tool = 3", "`tool` must be a table"),
+        ("tool.uwf = []", "`uwf` must be a table"),
+        ("requires-python = 3.11", "`requires-python` must be text, such as '>=3.11'"),
+        ('dependencies = "httpx"', "`dependencies` must be a list of texts"),
+        ('dependencies = ["httpx", 3]', "`dependencies` must be a list of texts"),
+        ("dependencies = {}", "`dependencies` must be a list of texts"),
+    ],
+)
+@pytest.mark.parametrize("place", ["script", "project"])
+def test_what_a_script_or_project_says_in_another_type_is_never_ignored(
+    tmp_path: Path, block: str, message: str, place: str
+) -> None:
+    script, project = ("x = 1\n", f"[project]\n{block}\n")
+    if block.startswith("tool"):
+        project = f"{block}\n"
+    if place == "script":
+        script, project = f"# /// script\n# {block}\n# ///\nx = 1\n", ""
+    lay_out(tmp_path, {"entry.py": script, "pyproject.toml": project})
+    with pytest.raises(EntryError) as caught:
+        build_bundle(tmp_path / "entry.py")
+    file = "entry.py" if place == "script" else "pyproject.toml"
+    assert f"{file}: {message}" in str(caught.value)
+
+
+def test_a_byte_order_mark_hides_no_block(tmp_path: Path) -> None:
+    lay_out(tmp_path, {"a.md": "text"})
+    script = b"\xef\xbb\xbf# /// script\r\n# tool.uwf.files = ['a.md']\r\n# ///\r\nx = 1\r\n"
+    (tmp_path / "entry.py").write_bytes(script)
+    assert build_bundle(tmp_path / "entry.py").manifest.files == ("a.md",)
+
+
 NAMES = st.text(st.sampled_from("aB.é\u0301-_ :\\"), min_size=1, max_size=6)
 
 

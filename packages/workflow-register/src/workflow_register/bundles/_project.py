@@ -47,14 +47,14 @@ def read_project(entry: Path, source: bytes, folder: Path | None) -> Project:
     """
     script = _script_table(entry, source)
     declared = [_declared(entry, script)]
-    requires = _requirements(entry.name, script)
+    requires = _requirements(entry, script)
     lock = entry.with_name(f"{entry.name}.lock")
     if folder is not None:
         path = folder / PROJECT_FILE
         table = _toml(path, _read(path, MAX_PROJECT_BYTES).decode(errors="replace"))
         declared.append(_declared(path, table))
         if requires is None:
-            requires = _requirements(PROJECT_FILE, _table(table.get("project")))
+            requires = _requirements(path, _table_of(path, table, "project"))
             lock = folder / "uv.lock"
     if requires is not None:
         requires = _with_locked(requires, lock)
@@ -74,7 +74,7 @@ def find_project(folder: Path) -> Path | None:
 
 def _script_table(entry: Path, source: bytes) -> _Table:
     """The one block of type `script` in the comments of an entry."""
-    text = source.decode(errors="replace").replace("\r\n", "\n") + "\n"
+    text = source.decode("utf-8-sig", errors="replace").replace("\r\n", "\n") + "\n"
     found = [match for match in _BLOCK.finditer(text) if match["type"] == "script"]
     if len(found) > 1:
         line = text.count("\n", 0, found[1].start()) + 1
@@ -87,7 +87,7 @@ def _script_table(entry: Path, source: bytes) -> _Table:
 
 
 def _declared(source: Path, table: _Table) -> Declared:
-    own = _table(_table(table.get("tool")).get("uwf"))
+    own = _table_of(source, _table_of(source, table, "tool"), "uwf")
     unknown = sorted(set(own) - {"files", "exclude"})
     if unknown:
         raise EntryError(source, f"`[tool.uwf]` has no {unknown[0]!r}; use `files` and `exclude`")
@@ -118,15 +118,19 @@ def _pattern(source: Path, key: str, pattern: object) -> str:
     raise EntryError(source, f"{pattern!r} in `{key}` can't be used: a pattern {reason}")
 
 
-def _requirements(source: str, table: _Table) -> Requirements | None:
+def _requirements(source: Path, table: _Table) -> Requirements | None:
     python, dependencies = table.get("requires-python"), table.get("dependencies")
-    if not isinstance(python, str) and not isinstance(dependencies, list):
+    if python is None and dependencies is None:
         return None
-    written = cast("list[object]", dependencies) if isinstance(dependencies, list) else []
+    if not isinstance(python, str | None):
+        raise EntryError(source, "`requires-python` must be text, such as '>=3.11'")
+    written = cast("list[object]", [] if dependencies is None else dependencies)
+    if not isinstance(dependencies, list | None) or not all(isinstance(e, str) for e in written):
+        raise EntryError(source, '`dependencies` must be a list of texts, such as ["httpx>=0.28"]')
     return Requirements(
-        source=source,
-        python=python if isinstance(python, str) else "",
-        dependencies=tuple(sorted(each for each in written if isinstance(each, str))),
+        source=source.name,
+        python=python or "",
+        dependencies=tuple(sorted(map(str, written))),
     )
 
 
@@ -163,6 +167,14 @@ def normalized(name: str) -> str:
 
 def _table(value: object) -> _Table:
     return cast("_Table", value) if isinstance(value, dict) else {}
+
+
+def _table_of(source: Path, table: _Table, key: str) -> _Table:
+    """The table below a key; an empty one if it isn't there."""
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise EntryError(source, f"`{key}` must be a table")
+    return cast("_Table", value)
 
 
 def _toml(path: Path, text: str, *, lines_above: int = 0) -> _Table:
