@@ -20,7 +20,7 @@ BUILD = ROOT / "build" / "docs"
 TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 FIRST_PAGES = (
     "install", "workflows", "conditions", "agents", "tools", "mcp", "models", "durability",
-    "watching", "testing",
+    "services", "watching", "testing",
 )  # fmt: skip
 """Of `docs/`, in the order in which a newcomer wants them; the others follow by name."""
 
