@@ -18,8 +18,8 @@ OUR_PACKAGES = frozenset(
     {
         "pytest_uwf", "uwf", "workflow_agent_cli", "workflow_agent_llm", "workflow_agent_react",
         "workflow_cas", "workflow_execute", "workflow_local_model", "workflow_otel",
-        "workflow_protocol", "workflow_reactor", "workflow_register", "workflow_util_agent",
-        "workflow_workspace",
+        "workflow_protocol", "workflow_reactor", "workflow_register", "workflow_templates",
+        "workflow_util_agent", "workflow_workspace",
     }
 )  # fmt: skip
 _LIBRARY = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from uwf.arguments._command_parser import CommandParser
 from uwf.arguments._group import EXIT_CODES, CommandGroup, add_common_options
+from uwf.arguments._init import add_init_command
 from uwf.arguments._model import add_model_commands
 from uwf.arguments._run import add_run_command
 from uwf.arguments._setup import add_completion_command, add_doctor_command, add_setup_commands
@@ -36,6 +37,7 @@ def make_parser() -> CommandParser:
     parser.add_argument("--version", action=_Version, help="print the version and exit")
     add = CommandGroup(parser)
     add_setup_commands(add)
+    add_init_command(add)
     add_workflow_commands(add)
     add_run_command(add)
     add_show_command(add)

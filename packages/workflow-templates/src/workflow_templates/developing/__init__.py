@@ -1,0 +1,1 @@
+"""The template `develop`: its values, what its code does, and its table."""
