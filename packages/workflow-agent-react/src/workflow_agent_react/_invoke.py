@@ -175,7 +175,7 @@ class Invoker(msgspec.Struct, frozen=True, kw_only=True):
     async def _run(
         self, tool: ToolDefinition, call: ToolCall, place: str, permit: Permit
     ) -> ToolResult:
-        effect = Effect.READ if tool.name == RESOLVE else tool.effect
+        effect = Effect.READ if tool.name == RESOLVE else tool.effect_of(permit.call)
         try:
             return await self.ctx.journal.run(
                 f"tool/{place}",

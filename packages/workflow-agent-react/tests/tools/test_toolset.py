@@ -65,6 +65,7 @@ def test_a_function_gives_the_whole_definition() -> None:
             "additionalProperties": False,
         },
         "effect": Effect.READ,
+        "unsafe_if": "",
         "effect_is_declared": True,
         "timeout_s": 5,
         "ask_if_unknown": False,

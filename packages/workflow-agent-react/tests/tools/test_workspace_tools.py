@@ -30,7 +30,10 @@ async def use(tools: Toolset, workspace: Path, name: str, **arguments: object) -
     return await tools.handler(call, context(workspace))
 
 
-ALL = ["read_file", "list_files", "search_files", "write_file", "patch_file", "shell_exec"]
+ALL = [
+    *("read_file", "list_files", "search_files", "write_file", "patch_file"),
+    *("move_file", "delete_file", "shell_exec"),
+]
 
 
 def test_the_tools_come_in_a_fixed_order_with_their_effects() -> None:
@@ -44,13 +47,31 @@ def test_the_tools_come_in_a_fixed_order_with_their_effects() -> None:
         Effect.REPEATABLE,
         Effect.UNSAFE,
         Effect.UNSAFE,
+        Effect.UNSAFE,
+        Effect.UNSAFE,
     ]
     assert [item.json for item in tools] == [item.json for item in workspace_tools().tools]
 
 
 @pytest.mark.parametrize(
+    ("arguments", "effect"),
+    [
+        ('{"path": "a", "content": "x"}', Effect.REPEATABLE),
+        ('{"path": "a", "content": "x", "append": false}', Effect.REPEATABLE),
+        ('{"path": "a", "content": "x", "append": true}', Effect.UNSAFE),
+        ('{"path": "a", "content": "x", "append": "false"}', Effect.UNSAFE),
+        ('{"path": "a", "con', Effect.UNSAFE),
+    ],
+)
+def test_adding_to_a_file_must_not_be_done_twice(arguments: str, effect: Effect) -> None:
+    write = workspace_tools().tools[3]
+
+    assert write.effect_of(ToolCall(id="1", name="write_file", arguments=arguments)) is effect
+
+
+@pytest.mark.parametrize(
     ("shell", "write", "names"),
-    [(False, True, ALL[:5]), (True, False, [*ALL[:3], "shell_exec"]), (False, False, ALL[:3])],
+    [(False, True, ALL[:7]), (True, False, [*ALL[:3], "shell_exec"]), (False, False, ALL[:3])],
 )
 def test_tools_can_be_left_out(shell: bool, write: bool, names: list[str]) -> None:
     assert [item.name for item in workspace_tools(shell=shell, write=write).tools] == names
@@ -145,7 +166,15 @@ async def test_every_tool_refuses_a_path_out_with_the_same_error(
 
 @pytest.mark.parametrize("tool", ALL)
 async def test_a_workspace_that_is_gone_is_told(tmp_path: Path, tool: str) -> None:
-    needed = {"path": "a", "content": "b", "old": "c", "new": "d", "pattern": "e", "command": "f"}
+    needed = {
+        "path": "a",
+        "content": "b",
+        "old": "c",
+        "new": "d",
+        "pattern": "e",
+        "command": "f",
+        "to": "g",
+    }
     tools = workspace_tools()
     (definition,) = tools.only(tool).tools
     arguments = {key: needed[key] for key in definition.parameters.get("required", [])}
@@ -155,7 +184,7 @@ async def test_a_workspace_that_is_gone_is_told(tmp_path: Path, tool: str) -> No
 
 
 @given(
-    name=st.sampled_from(ALL[:5]),
+    name=st.sampled_from(ALL[:7]),
     path=st.one_of(st.text(max_size=20), st.text("./a~\0\\", max_size=9)),
     text=st.text(max_size=9),
 )
@@ -165,7 +194,14 @@ def test_whatever_a_model_gives_a_file_tool_answers_or_raises_a_tool_error(
 ) -> None:
     root = tmp_path_factory.mktemp("any")
     (root / "a").write_text("some text\n")
-    given = {"path": path, "content": text, "old": text, "new": "x", "pattern": text or "x"}
+    given = {
+        "path": path,
+        "content": text,
+        "old": text,
+        "new": "x",
+        "to": text,
+        "pattern": text or "x",
+    }
     tools = workspace_tools()
     (definition,) = tools.only(name).tools
     arguments = {key: given[key] for key in definition.parameters["properties"] if key in given}
@@ -203,8 +239,8 @@ def test_a_required_sandbox_that_is_not_there_is_an_error_at_once(
     try:
         with pytest.raises(SandboxUnavailable):
             workspace_tools(sandbox="require")
-        assert len(workspace_tools(sandbox="require", shell=False).tools) == 5
-        assert len(workspace_tools(sandbox="auto").tools) == 6
+        assert len(workspace_tools(sandbox="require", shell=False).tools) == 7
+        assert len(workspace_tools(sandbox="auto").tools) == 8
     finally:
         sandbox_fault.cache_clear()
 

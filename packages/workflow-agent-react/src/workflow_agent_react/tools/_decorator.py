@@ -21,6 +21,7 @@ def tool(fn: F, /) -> F: ...
 def tool(
     *,
     effect: Effect | None = None,
+    unsafe_if: str = "",
     ask_if_unknown: bool = False,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
@@ -34,6 +35,7 @@ def tool(
     /,
     *,
     effect: Effect | None = None,
+    unsafe_if: str = "",
     ask_if_unknown: bool = False,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
@@ -68,6 +70,8 @@ def tool(
     Args:
         effect: what running it twice would mean. It decides what happens after a crash, and which
             calls run together. Undeclared, it counts as `UNSAFE`.
+        unsafe_if: a parameter; a call that sets it to anything but false is `UNSAFE` whatever
+            `effect` says.
         ask_if_unknown: where a crash leaves the outcome of a call unknown, a person says whether
             it runs again; otherwise the model is told to check.
         timeout_s: seconds that one call may take; `None` for no limit.
@@ -85,6 +89,7 @@ def tool(
         toolset = make_toolset(
             fn,
             effect=effect,
+            unsafe_if=unsafe_if,
             ask_if_unknown=ask_if_unknown,
             timeout_s=timeout_s,
             pollable=pollable,

@@ -145,6 +145,7 @@ def make_toolset(
     fn: Callable[..., object],
     *,
     effect: Effect | None = None,
+    unsafe_if: str = "",
     ask_if_unknown: bool = False,
     timeout_s: float | None = 300.0,
     pollable: bool = False,
@@ -160,6 +161,7 @@ def make_toolset(
     definition, handler = function_tool(
         fn,
         effect=effect,
+        unsafe_if=unsafe_if,
         ask_if_unknown=ask_if_unknown,
         timeout_s=timeout_s,
         pollable=pollable,

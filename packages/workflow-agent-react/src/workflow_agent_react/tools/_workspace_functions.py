@@ -15,7 +15,7 @@ from workflow_agent_react.shell._shell import (
 )
 from workflow_agent_react.tools._decorator import tool
 from workflow_agent_react.tools._toolset import Toolset
-from workflow_agent_react.workspace import _files, _listing
+from workflow_agent_react.workspace import _files, _listing, _moves
 from workflow_agent_react.workspace._patch import Edit
 from workflow_agent_react.workspace._workspace import Workspace
 from workflow_protocol import Effect, ThreadContext
@@ -71,16 +71,17 @@ async def search_files(
     )
 
 
-# REPEATABLE: the same content again leaves the same file.
-@tool(effect=Effect.REPEATABLE, max_result_chars=MAX_RESULT_CHARS)
+# REPEATABLE: the same content again leaves the same file. Added twice it would be there twice.
+@tool(effect=Effect.REPEATABLE, unsafe_if="append", max_result_chars=MAX_RESULT_CHARS)
 def write_file(
     ctx: ThreadContext,
     path: _Path,
     content: Annotated[str, Meta(description="The whole new text of the file")],
+    append: Annotated[bool, Meta(description="Add content at the file's end instead")] = False,
 ) -> str:
     """Create a file or replace all of its text."""
     with Workspace(ctx.start.workspace) as workspace:
-        return _files.write_file(workspace, path, content)
+        return _files.write_file(workspace, path, content, append=append)
 
 
 # UNSAFE: where `new` contains `old`, the same edit again would be made twice.
@@ -97,6 +98,25 @@ def patch_file(
     edits = [Edit(old, new, replace_all), *more]
     with Workspace(ctx.start.workspace) as workspace:
         return _files.patch_file(workspace, path, edits)
+
+
+# UNSAFE, both: made again they would tell that the file isn't there, and what may be meant instead.
+@tool(effect=Effect.UNSAFE, max_result_chars=MAX_RESULT_CHARS)
+def move_file(
+    ctx: ThreadContext,
+    path: _Path,
+    to: Annotated[str, Meta(description="New path, with the file's name")],
+) -> str:
+    """Move or rename a file. Nothing is replaced."""
+    with Workspace(ctx.start.workspace) as workspace:
+        return _moves.move_file(workspace, path, to)
+
+
+@tool(effect=Effect.UNSAFE, max_result_chars=MAX_RESULT_CHARS)
+def delete_file(ctx: ThreadContext, path: _Path) -> str:
+    """Delete a file or an empty folder."""
+    with Workspace(ctx.start.workspace) as workspace:
+        return _moves.delete_file(workspace, path)
 
 
 def shell_tool(shell: Shell) -> Toolset:

@@ -28,12 +28,12 @@ def workspace_tools(
     """Tools that work in the workspace of the thread that calls them, and nowhere else.
 
     In this order: `read_file`, `list_files`, `search_files`, `write_file`, `patch_file`,
-    `shell_exec`. The file tools can't leave the workspace. A shell command can, unless it runs
-    in the sandbox; each result says whether it did.
+    `move_file`, `delete_file`, `shell_exec`. The file tools can't leave the workspace. A shell
+    command can, unless it runs in the sandbox; each result says whether it did.
 
     Args:
         shell: offer `shell_exec`.
-        write: offer `write_file` and `patch_file`. A shell command can write without them.
+        write: offer `write_file` to `delete_file`. A shell command can write without them.
         sandbox: run commands in bubblewrap: where it works, never, or not at all without it. With
             `sandbox: require` in workflow.yaml, or `UWF_SANDBOX=require`, always the last.
         env: variables for commands, beside the few that they always get. Nothing else is passed
@@ -61,7 +61,12 @@ def workspace_tools(
         functions.search_files,
     ]
     if write:
-        parts += [functions.write_file, functions.patch_file]
+        parts += [
+            functions.write_file,
+            functions.patch_file,
+            functions.move_file,
+            functions.delete_file,
+        ]
     if shell:
         use_sandbox(sandbox if sandbox == "require" else "off")  # raises where it is required
         made = Shell(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from workflow_agent_react._errors import ToolError
-from workflow_agent_react.workspace._encoding import Text, like_before, read_text
+from workflow_agent_react.workspace._encoding import Text, ending_of, like_before, read_text
 from workflow_agent_react.workspace._git_files import must_not_steer_git
 from workflow_agent_react.workspace._names import actual_path, printable
 from workflow_agent_react.workspace._patch import Edit, apply_edits
@@ -128,11 +128,14 @@ def _left_out(last: int, total: int) -> str:
     return f"(end of file, {_count(total, 'line')})"
 
 
-def write_file(workspace: Workspace, path: str, content: str) -> str:
-    """Create a file or replace all of it, at once for whoever reads it meanwhile.
+def write_file(workspace: Workspace, path: str, content: str, *, append: bool = False) -> str:
+    """Create a file, replace all of it or add to it, at once for whoever reads it meanwhile.
 
     A file that was there keeps its encoding, its byte order mark and its line endings where the
     content can be written so; the result says what was kept and what was not.
+
+    Args:
+        append: put the content behind what is there, which stays byte by byte.
 
     Raises:
         ToolError: the path can't be written. Nothing changed then, but for new folders.
@@ -143,16 +146,23 @@ def write_file(workspace: Workspace, path: str, content: str) -> str:
         raise ToolError(f"the content can't be written as UTF-8: {error.reason}") from None
     path = actual_path(workspace, path)
     shown = printable(workspace.relative(path))
-    real = _RealPath(workspace, path)
+    real = RealPath(workspace, path)
     with (
         told_to_the_model(workspace, path),
         workspace.place(path, make_folders=True, check=real.check) as place,
     ):
         before = _state(place)
-        data, kept = like_before(content, b"" if before is None else _readable(place))
+        if append and before is not None:
+            data, kept = _appended(place, path, content)
+        else:
+            data, kept = like_before(content, b"" if before is None else _readable(place))
         _must_fit(len(data), path)
-        _replace(place, data, before)
+        _replace(place, data, before, unchanged=append)
         current_work().touched(real.path)
+    if append and before is not None:
+        added = _count(len(data) - before.st_size, "byte")
+        now = _count(len(data), "byte")
+        return f"added {added} to {shown} ({'; '.join([f'it has {now} now', *kept])})"
     was = "new file" if before is None else f"it had {_count(before.st_size, 'byte')}"
     return f"wrote {_count(len(data), 'byte')} to {shown} ({'; '.join([was, *kept])})"
 
@@ -165,7 +175,7 @@ def patch_file(workspace: Workspace, path: str, edits: Sequence[Edit]) -> str:
     """
     path = actual_path(workspace, path)
     shown = printable(workspace.relative(path))
-    real = _RealPath(workspace, path)
+    real = RealPath(workspace, path)
     with told_to_the_model(workspace, path), workspace.place(path, check=real.check) as place:
         data, before = place.read(max_bytes=MAX_FILE_BYTES)
         _must_fit(len(data), path)
@@ -177,7 +187,30 @@ def patch_file(workspace: Workspace, path: str, edits: Sequence[Edit]) -> str:
     return f"patched {shown}: {_count(len(patched.lines), 'place')} changed, at line {places}"
 
 
-class _RealPath:
+def _appended(place: Place, path: str, content: str) -> tuple[bytes, list[str]]:
+    """The bytes of a file with more text, in its encoding and with its line ending, and a note."""
+    data, _ = place.read(max_bytes=MAX_FILE_BYTES)
+    _must_fit(len(data), path)
+    if not data:
+        return content.encode(), []
+    text = as_text(data, path)
+    ending = ending_of(text.text)
+    more = content.replace("\r\n", "\n").replace("\n", ending)
+    if not text.is_known and not more.isascii():
+        raise ToolError(f"{path!r} has an unknown encoding; only ASCII can be added to it")
+    try:
+        data += text.encode(more)[len(text.mark) :]
+    except UnicodeEncodeError as error:
+        lacks = more[error.start]
+        raise ToolError(
+            f"{path!r} is {text.encoding}, which has no {lacks!r}; add other text, or write the "
+            "whole file anew, which makes it UTF-8"
+        ) from None
+    is_joined = text.text and not text.text.endswith(("\n", ending))
+    return data, ["it had no newline at its end, so the last line goes on"] if is_joined else []
+
+
+class RealPath:
     """Where the place of a path is, without the links on the way; git's own places are refused."""
 
     def __init__(self, workspace: Workspace, path: str) -> None:

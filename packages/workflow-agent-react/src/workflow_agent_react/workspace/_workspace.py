@@ -117,12 +117,14 @@ class Workspace:
         path: str,
         *,
         make_folders: bool = False,
+        follow: bool = True,
         check: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> Generator[Place]:
         """Where the file of this path is, or would be, with all links followed.
 
         Args:
             make_folders: make the folders that are missing on the way.
+            follow: if not, a link at the end of the path is what is meant itself.
             check: is called with the names from the workspace to each part of the path, before it
                 is opened or made; what it raises goes to the caller.
 
@@ -130,7 +132,7 @@ class Workspace:
             IsADirectoryError: the path names the workspace itself.
         """
         with ExitStack() as folders:
-            place = self._walk(path, folders, make_folders=make_folders, check=check)
+            place = self._walk(path, folders, make_folders=make_folders, follow=follow, check=check)
             if place.name == ".":
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
             yield place
@@ -161,6 +163,7 @@ class Workspace:
         folders: ExitStack,
         *,
         make_folders: bool = False,
+        follow: bool = True,
         check: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> Place:
         pending = deque(self._parts_inside(path, path))
@@ -178,7 +181,7 @@ class Workspace:
                 inner.pop()  # closed with the others at the end
                 names.pop()
                 continue
-            target = _link_target(here, part)
+            target = _link_target(here, part) if follow or pending else None
             if target is None:
                 check([*names, part])
                 if not pending:

@@ -41,6 +41,8 @@ class ToolDefinition:
     """JSON Schema of the arguments, of any draft; the root is an object."""
     effect: Effect = Effect.UNSAFE
     """Unless it says otherwise, a tool must not run twice."""
+    unsafe_if: str = ""
+    """A parameter; a call that sets it to anything but false is unsafe, whatever `effect` says."""
     effect_is_declared: bool = True
     """False where nobody said what running it twice means, so that it counts as unsafe."""
     timeout_s: float | None = 300.0
@@ -93,6 +95,16 @@ class ToolDefinition:
                 function["strict"] = True
             self._sent[kind] = _encode({"type": "function", "function": function}), strict
         return self._sent[kind]
+
+    def effect_of(self, call: ToolCall) -> Effect:
+        """What running this call twice would mean."""
+        if not self.unsafe_if:
+            return self.effect
+        try:
+            arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return Effect.UNSAFE
+        return Effect.UNSAFE if arguments.get(self.unsafe_if) else self.effect
 
     def receive(self, call: ToolCall) -> ToolCall:
         """A call of this tool as its handler gets it: without nulls for absent keys, and checked.
