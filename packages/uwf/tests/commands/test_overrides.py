@@ -135,6 +135,46 @@ async def test_a_limit_of_one_run_suspends_and_the_next_run_may_have_another(uwf
         assert (await uwf("thread", "resume", "--limit", "max_steps=none")).code == 0
 
 
+BOUNDED = """
+from workflow_execute import create_workflow
+from workflow_execute.testing import adapter_of
+from workflow_protocol import END, START, AdapterBinding, RoleDefinition, WorkflowDefinition, when
+
+async def turn(ctx):
+    return "done"
+
+worker = RoleDefinition(name="worker", schema=str)
+boss = RoleDefinition(name="boss", schema=str)
+go_on = when(lambda ctx: ctx.visits(boss) < 5, boss, name="go on")
+run = create_workflow(
+    WorkflowDefinition(
+        table={START: worker, worker: worker, boss: [go_on, END]}, at_limit=boss
+    ),
+    AdapterBinding(adapter_of(turn)),
+)
+"""
+
+
+async def test_a_raised_limit_counts_for_a_thread_that_is_past_its_role_at_a_limit(
+    uwf: Cli,
+) -> None:
+    entry = uwf.write("bounded.py", BOUNDED)
+    roles = ["worker"] * 3
+
+    async def shown(code: int, *command: str | Path) -> list[str]:
+        assert (await uwf(*command)).code == code
+        (data,) = (await uwf("show", "--json")).lines
+        return [step["role"] for step in data["steps"]]
+
+    update_config(uwf.home, {"limits": {"max_steps": 2}})
+    assert await shown(3, "run", entry, "x") == [*roles, *["boss"] * 3]
+    resume = ("thread", "resume")
+    assert await shown(3, *resume) == [*roles, *["boss"] * 3], "it has no second allowance"
+    assert await shown(3, *resume, "--limit", "steps=7") == [*roles, *["boss"] * 4]
+    update_config(uwf.home, {"limits": {"max_steps": 20}})
+    assert await shown(0, *resume) == [*roles, *["boss"] * 5]
+
+
 async def test_a_thread_goes_on_with_another_model_from_where_the_first_has_recorded_nothing(
     uwf: Cli,
 ) -> None:

@@ -91,7 +91,8 @@ class Budget:
     can't overspend. A call whose usage isn't known counts as its worst case.
 
     A thread and its children share one by themselves; hand one to several `Engine.start` and
-    `resume` for threads that have nothing else to do with each other.
+    `resume` for threads that have nothing else to do with each other. Each of these that goes to
+    its `at_limit` role may take an `ALLOWANCE` beyond the limits that they share.
     """
 
     def __init__(self, limits: Limits, *, above: Budget | None = None, thread_id: str = "") -> None:
@@ -99,7 +100,7 @@ class Budget:
         self.reserved = NO_CHARGE
         self._above = above
         self._thread_id = thread_id
-        self._is_free_of_above = False
+        self._allowed: Allowed | None = None
         self._by_thread: dict[str, Charge] = {}
 
     def part(self, own: OwnLimits, thread_id: str) -> Budget:
@@ -126,29 +127,28 @@ class Budget:
             steps: how many it has, with the one that ended at the limit.
             seconds: for how long it was run.
         """
-        spent, limits = self.spent, self.tightest()
-        tokens = ALLOWANCE.max_tokens or 0
-        dearest = max((max(p.input, p.output) for p in limits.prices.values()), default=0.0)
-        cost = (spent.micros + tokens * dearest) / MICROS
+        spent, tokens = self.spent, ALLOWANCE.max_tokens or 0
+        prices = self.limits.prices.values()
+        dearest = max((max(price.input, price.output) for price in prices), default=0.0)
         return Allowed(
-            max_steps=_most(limits.max_steps, steps + (ALLOWANCE.max_steps or 0)),
-            max_rounds=_most(limits.max_rounds, ALLOWANCE.max_rounds or 0),
-            max_tokens=_most(limits.max_tokens, spent.tokens + tokens),
-            max_cost=_most(limits.max_cost, cost),
-            max_seconds=_most(limits.max_seconds, seconds + (ALLOWANCE.max_seconds or 0)),
+            max_steps=steps + (ALLOWANCE.max_steps or 0),
+            max_rounds=ALLOWANCE.max_rounds,
+            max_tokens=spent.tokens + tokens,
+            max_cost=(spent.micros + tokens * dearest) / MICROS,
+            max_seconds=seconds + (ALLOWANCE.max_seconds or 0),
         )
 
     def allow(self, allowed: Allowed, *, is_top: bool) -> None:
-        """Let the thread of this part take so much in all, or its limits if they are raised since.
+        """Let the thread of this part take so much in all, or what its limits leave if it is more.
 
         Args:
             allowed: what it may take.
-            is_top: no thread above it keeps to a limit that it goes beyond.
+            is_top: it goes beyond the limits above, too: no thread above it keeps to them.
         """
-        limits = self.tightest() if is_top else self.limits
-        self._is_free_of_above = is_top
+        limits = self.limits
+        self._allowed = allowed if is_top else None
         self.limits = replace(
-            self.limits,
+            limits,
             max_steps=_most(limits.max_steps, allowed.max_steps),
             max_rounds=_most(limits.max_rounds, allowed.max_rounds),
             max_tokens=_most(limits.max_tokens, allowed.max_tokens),
@@ -162,21 +162,19 @@ class Budget:
 
     def tightest(self) -> Limits:
         """Its limits, with the tightest tokens and costs of those above."""
-        tightest = self.limits
-        for each in self._holding()[1:]:
+        tightest, below = self.limits, self
+        for each in [*self._all()][1:]:
+            tokens, cost = each.limits.max_tokens, each.limits.max_cost
+            if below._allowed is not None:
+                tokens = _most(tokens, below._allowed.max_tokens)
+                cost = _most(cost, below._allowed.max_cost)
             tightest = replace(
                 tightest,
-                max_tokens=_least(tightest.max_tokens, each.limits.max_tokens),
-                max_cost=_least(tightest.max_cost, each.limits.max_cost),
+                max_tokens=_least(tightest.max_tokens, tokens),
+                max_cost=_least(tightest.max_cost, cost),
             )
+            below = each
         return tightest
-
-    def _holding(self) -> list[Budget]:
-        """The budgets whose tokens and costs hold for it, its own first."""
-        holding: list[Budget] = [self]
-        while (last := holding[-1])._above is not None and not last._is_free_of_above:
-            holding.append(last._above)
-        return holding
 
     def _all(self) -> Iterator[Budget]:
         """The budgets that count what it takes, its own first."""
@@ -199,12 +197,15 @@ class Budget:
         Raises:
             LimitReached: it doesn't fit into what is left.
         """
-        holding = [each for each in self._holding() if each._limits_calls]
-        if not holding:
+        if not any(each._limits_calls for each in self._all()):
             return NO_CHARGE
         worst = self.price(model, at_most())
-        for each in holding:
-            each._check(model, worst)
+        below: Budget | None = None
+        for each in self._all():
+            for reached in each._reached(model, worst):
+                if below is None or not below._has_allowance(reached.limit, worst):
+                    raise reached
+            below = each
         for each in self._all():
             each.reserved = each.reserved.plus(worst)
         return worst
@@ -213,22 +214,27 @@ class Budget:
     def _limits_calls(self) -> bool:
         return self.limits.max_tokens is not None or self.limits.max_cost is not None
 
-    def _check(self, model: str, worst: Charge) -> None:
-        """Make sure that a call fits.
+    def _has_allowance(self, limit: str, worst: Charge) -> bool:
+        """Whether a call that a limit above has no room for fits into what the thread may take."""
+        if self._allowed is None:
+            return False
+        taken = self.spent.plus(self.reserved).plus(worst)
+        if limit == "max_tokens":
+            return taken.tokens <= (self._allowed.max_tokens or 0)
+        return taken.micros <= (self._allowed.max_cost or 0) * MICROS
 
-        Raises:
-            LimitReached: it doesn't.
-        """
+    def _reached(self, model: str, worst: Charge) -> Iterator[LimitReached]:
+        """The limits that have no room for a call."""
         limits, taken = self.limits, self.spent.plus(self.reserved)
         if limits.max_tokens is not None and taken.tokens + worst.tokens > limits.max_tokens:
-            raise LimitReached(
+            yield LimitReached(
                 "max_tokens",
                 f"the limit of {limits.max_tokens} tokens is reached: {taken.tokens} are spent "
                 f"or reserved, and the next request to {model!r} may take {worst.tokens}",
                 thread=self._thread_id,
             )
         if limits.max_cost is not None and taken.micros + worst.micros > limits.max_cost * MICROS:
-            raise LimitReached(
+            yield LimitReached(
                 "max_cost",
                 f"the limit of {limits.max_cost:g} is reached: {taken.micros / MICROS:.4f} are "
                 f"spent or reserved, and the next request to {model!r} may cost "
@@ -260,7 +266,7 @@ class Budget:
         tokens = usage.input_tokens + usage.output_tokens
         price = self.limits.prices.get(model)
         if price is None:
-            if any(each.limits.max_cost is not None for each in self._holding()):
+            if any(each.limits.max_cost is not None for each in self._all()):
                 raise LimitReached(
                     "prices", f"max_cost is set, but {model!r} has no price; add one to prices"
                 )

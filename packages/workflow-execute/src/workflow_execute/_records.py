@@ -95,7 +95,8 @@ class BranchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a thread may take in all, once it went to its `at_limit` role; `None` is no limit."""
+    """What a thread may take in all, once it went to its `at_limit` role, or its limits if they
+    leave more; `None` is no limit."""
 
     max_steps: int | None = None
     max_rounds: int | None = None

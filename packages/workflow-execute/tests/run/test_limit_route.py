@@ -1,22 +1,13 @@
 """A limit leads on to a role: once, with an allowance, and everything reads it alike."""
 
-import json
-import os
-import signal
-import sys
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 
-from workflow_cas import Entry, MemoryStore, RefMove, Store, Stored, open_store
+from workflow_cas import MemoryStore
 from workflow_execute import (
     ALLOWANCE,
-    ChildTask,
     Engine,
     Limits,
     Price,
@@ -24,9 +15,7 @@ from workflow_execute import (
     Workflow,
     check_summaries,
     create_workflow,
-    list_threads,
     read_thread,
-    run_child,
 )
 from workflow_execute.testing import adapter_of
 from workflow_protocol import (
@@ -34,75 +23,18 @@ from workflow_protocol import (
     START,
     AdapterBinding,
     DefinitionError,
-    Effect,
     Event,
     Failure,
-    Metered,
-    ModelReplied,
-    OutcomeUnknown,
-    OwnLimits,
     RoleDefinition,
-    RoleFailed,
     RoleStopped,
     ThreadContext,
     ThreadId,
-    Usage,
     WorkflowDefinition,
     describe,
     when,
 )
 
-WORKER = RoleDefinition(name="worker", system_prompt="Work.", schema=str)
-CHECKER = RoleDefinition(name="checker", system_prompt="Check.", schema=str)
-BOSS = RoleDefinition(name="boss", system_prompt="Decide.", schema=str)
-CALLS = Metered[str](
-    model="m",
-    at_most=lambda: Usage(output_tokens=50),
-    used=lambda _: Usage(input_tokens=6, output_tokens=4, calls=1),
-)
-Turn = Callable[[ThreadContext], Awaitable[str]]
-
-
-def never(ctx: ThreadContext) -> bool:
-    """No thread ends by itself here."""
-    del ctx
-    return False
-
-
-async def ask(ctx: ThreadContext, key: str) -> str:
-    async def perform() -> str:
-        return key
-
-    request = f"{key} of {len(ctx.steps)}".encode()
-    said = await ctx.journal.run(key, perform, type=str, request=lambda: request, metered=CALLS)
-    await ctx.journal.note(ModelReplied(key=key, round=0, usage=CALLS.used(said)))
-    return said
-
-
-async def work(ctx: ThreadContext) -> str:
-    """Two model calls."""
-    await ask(ctx, "llm/0")
-    return await ask(ctx, "llm/1")
-
-
-async def decide(ctx: ThreadContext) -> str:
-    failure = ctx.failure(WORKER) or ctx.failure(CHECKER)
-    assert failure is not None
-    return f"{await ask(ctx, 'llm/0')} after {failure.limit}"
-
-
-def endless(
-    worker: Turn = work, *, boss: Turn = decide, limits: OwnLimits | None = None, route: bool = True
-) -> Workflow[str, object]:
-    """A worker and a checker that go round for ever, if no limit ends it."""
-    definition = WorkflowDefinition(
-        table={START: WORKER, WORKER: CHECKER, CHECKER: WORKER, BOSS: END},
-        at_limit=BOSS if route else None,
-        on_failure={} if route else {CHECKER: BOSS},
-        limits=limits or {},
-    )
-    overrides = {WORKER: adapter_of(worker), BOSS: adapter_of(boss)}
-    return create_workflow(definition, AdapterBinding(adapter_of(work), overrides=overrides))
+from .limit_flows import BOSS, CHECKER, WORKER, above, ask, endless, roles, work
 
 
 async def run_twice_over(
@@ -119,10 +51,6 @@ async def run_twice_over(
     assert (again.state, again.summary) == (done.state, done.summary)
     assert await check_summaries(store) == []
     return done
-
-
-def roles(done: ThreadResult[object]) -> list[str]:
-    return [step.role for step in done.steps]
 
 
 async def test_too_many_steps_lead_to_the_role_at_a_limit() -> None:
@@ -238,13 +166,6 @@ async def test_what_limits_leave_is_allowed_if_it_is_more() -> None:
     assert (done.state, len(done.steps)) == ("completed", 13)
 
 
-def above(child: Workflow[str, object], *, limits: OwnLimits | None = None) -> Workflow:
-    async def start_child(ctx: ThreadContext) -> str:
-        return (await run_child(ctx, ChildTask(workflow=child, input="c", name="child"))).read(str)
-
-    return endless(start_child, limits=limits)
-
-
 async def test_a_limit_of_a_child_is_the_childs_affair() -> None:
     store = MemoryStore()
     done = await Engine(store).start(above(endless(limits={"max_tokens": 100})), "p")
@@ -316,98 +237,3 @@ def test_a_description_has_the_limits_and_where_they_lead() -> None:
 
     assert described.limits == {"max_steps": 4}
     assert (described.edges[-1].kind, described.edges[-1].target) == ("limit", "boss")
-
-
-# Killed at each commit: whatever dies where, the way is the same and nothing is paid twice.
-
-
-class Deadly:
-    """Kills this process at one of its commits, before or after it."""
-
-    def __init__(self, inner: Store, at: int, *, after: bool) -> None:
-        self._inner, self._left, self._after = inner, at, after
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    async def commit(
-        self,
-        objects: Sequence[Stored],
-        moves: Sequence[RefMove] = (),
-        entries: Sequence[Entry] = (),
-    ) -> None:
-        self._left -= 1
-        if self._left == 0 and not self._after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        await self._inner.commit(objects, moves, entries)
-        if self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-def traced(path: Path) -> Workflow[str, object]:
-    """A failure leads to the checker, and a limit to the boss; what is done is in a file."""
-
-    async def act(ctx: ThreadContext, key: str) -> str:
-        async def perform() -> str:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([len(ctx.steps), key]) + "\n")
-            return key
-
-        with suppress(OutcomeUnknown):  # it was killed just then, and does not do it again
-            await ctx.journal.run(key, perform, type=str, effect=Effect.UNSAFE)
-        return await ask(ctx, f"llm/{key}")
-
-    async def turn(ctx: ThreadContext) -> str:
-        await act(ctx, "a")
-        if len(ctx.steps) == 2:
-            raise RoleFailed("no")
-        return await act(ctx, "b")
-
-    definition = WorkflowDefinition(
-        table={START: WORKER, WORKER: CHECKER, CHECKER: [when(never, END), WORKER], BOSS: END},
-        on_failure={WORKER: CHECKER},
-        at_limit=BOSS,
-        limits={"max_steps": 6},
-    )
-    return create_workflow(definition, AdapterBinding(adapter_of(turn)))
-
-
-async def go(folder: Path, at: int = 0, *, after: bool = False) -> ThreadResult[object]:
-    flow = traced(folder / "done")
-    async with open_store(folder / "store", durability="normal") as store:
-        engine = Engine(cast("Store", Deadly(store, at, after=after)) if at else store)
-        known = await list_threads(store)
-        if known and (await read_thread(store, known[0])).status.state == "completed":
-            fork = await engine.fork(known[0])
-            return await engine.resume(flow, fork)
-        done = await (engine.resume(flow, known[0]) if known else engine.start(flow, "p"))
-        if not at:
-            assert (await engine.replay(flow, done.thread_id)).steps == len(done.steps)
-        return done
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no SIGKILL")
-def test_a_kill_at_any_commit_changes_neither_the_way_nor_what_was_done(
-    tmp_path: Path, after: bool
-) -> None:
-    (tmp_path / "whole").mkdir()
-    whole = anyio.run(go, tmp_path / "whole")
-    assert [step.failure.limit if step.failure else "" for step in whole.steps].count("") >= 3
-    for at in range(1, 200):
-        folder = tmp_path / f"{at}"
-        folder.mkdir()
-        pid = os.fork()
-        if pid == 0:
-            anyio.run(lambda: go(folder, at, after=after))  # noqa: B023 - it is run at once
-            os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        done = anyio.run(go, folder)
-        assert roles(done) == roles(whole), at
-        acts = Counter((folder / "done").read_text("utf-8").splitlines())
-        assert max(acts.values(), default=1) == 1, (at, acts)
-        if os.WIFEXITED(status):
-            assert at > 15
-            return
-    raise AssertionError("the run has no end")

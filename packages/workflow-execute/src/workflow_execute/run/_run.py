@@ -173,7 +173,10 @@ class Run:
             ending = ending or ended_by_signal(self._signal, self.limits, self._ctx.thread_id)
             if not self._leads_on(ending):
                 return ending
-            await self._commit_limit(ending)
+            try:
+                await self._commit_limit(ending)
+            except Exception as error:  # noqa: BLE001 - as in a turn: it becomes a record
+                return failed(error)
 
     def _leads_on(self, ending: Ending) -> bool:
         """Whether the thread goes to its `at_limit` role instead of ending so.
@@ -186,7 +189,7 @@ class Run:
         if any(step.failure is not None and step.failure.limit for step in self._ctx.steps):
             return False
         above = {thread_id for thread_id, _ in self._ancestors}
-        return ending.limit_of not in above if ending.limit_of else self._parent is None
+        return ending.limit_of not in above if ending.limit_of else not above
 
     async def _commit_limit(self, ending: Ending) -> None:
         """End the turn at work as one that failed by a limit; the next role has an allowance."""
@@ -195,7 +198,7 @@ class Run:
         failure = Failure(type=LimitReached.__name__, message=ending.summary, limit=ending.limit)
         step = failed_step(self._current_role(), failure, self._turn.journal.usage)
         await self._commit_step(step, allowed)
-        self._budget.allow(allowed, is_top=self._parent is None)
+        self._budget.allow(allowed, is_top=not self._ancestors)
 
     def set_spent(self, parts: Iterable[ThreadTree]) -> None:
         """Set what a stored thread and those that it started have spent."""
@@ -236,7 +239,7 @@ class Run:
         self._ran_before_ms = earlier_ms + sum(step.record.elapsed_ms for step in stored.steps)
         for step in stored.steps:
             if step.record.allowed is not None:
-                self._budget.allow(step.record.allowed, is_top=self._parent is None)
+                self._budget.allow(step.record.allowed, is_top=not self._ancestors)
         running = StatusRecord(state="running", at_ms=now_ms(), turn_ms=earlier_ms)
         await self._services.signals.remove_with(
             stored.thread_id, lambda moves: self._writer.set_status(running, self._turn, moves)
