@@ -14,6 +14,7 @@ from workflow_protocol import (
     START,
     AdapterBinding,
     Answer,
+    Effect,
     RoleDefinition,
     WorkflowDefinition,
 )
@@ -120,3 +121,34 @@ async def test_each_interruption_is_asked_about(engine: Engine) -> None:
     await engine.answer(thread_id, None, Answer(approved=True))
     done = await engine.resume(bank.workflow, thread_id)
     assert (done.value, bank.begun) == ("paid", 3)
+
+
+@pytest.mark.parametrize(("adds", "begun"), [(True, 1), (False, 2)])
+async def test_a_parameter_makes_a_call_unsafe_to_make_again(
+    engine: Engine, adds: bool, begun: int
+) -> None:
+    calls: list[bool] = []
+    at_work = anyio.Event()
+
+    @tool(effect=Effect.REPEATABLE, unsafe_if="append")
+    async def keep(append: bool = False) -> str:
+        """Keep."""
+        calls.append(append)
+        if len(calls) == 1:
+            at_work.set()
+            await anyio.sleep_forever()
+        return "kept"
+
+    llm = ScriptedLlm([call("keep", append=adds), call("resolve", value="done")])
+    adapter = create_react_adapter(ReactAdapterConfig(llm=llm, toolset=keep))
+    workflow = create_workflow(DEFINITION, AdapterBinding(adapter))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(engine.start, workflow, "Keep it.")
+        await at_work.wait()
+        await engine.cancel((await list_threads(engine.store))[0])
+
+    done = await engine.resume(workflow, (await list_threads(engine.store))[0])
+
+    assert (done.value, calls) == ("done", [adds] * begun)
+    told = llm.requests[-1]["messages"][-1]["content"]
+    assert ("its result was never recorded" in told, told == "kept") == (adds, not adds)
