@@ -276,3 +276,32 @@ async def test_a_socket_is_told_and_a_submodules_git_is_not_kept(tmp_path: Path)
     assert {path: entry.reason for path, entry in entries.items()} == {
         "s": "not a file", "sub": None, "sub/a": None,
     }  # fmt: skip
+
+
+def make_repository(folder: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+
+
+async def test_nothing_is_written_into_the_folder_or_its_repository(tmp_path: Path) -> None:
+    write(tmp_path, a="one", b__c="two", _dot_gitignore="*.log\n", d_dot_log="three")
+    make_repository(tmp_path)
+    write(tmp_path, a="not what the index has")
+
+    def everything() -> dict[str, tuple[int, ...]]:
+        paths = [tmp_path, *tmp_path.rglob("*")]
+        states = [(path, path.lstat()) for path in paths]
+        return {
+            os.fspath(path): (state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_mode)
+            + ((state.st_atime_ns,) if path.is_file() and ".git" not in path.parts else ())
+            for path, state in states
+        }
+
+    before = everything()
+    store = MemoryStore()
+    versions = FolderVersions(store, tmp_path)
+    version = await taken(store, versions)
+    await versions.take(version, ["a"])
+    await versions.take(version)
+
+    assert everything() == before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from workflow_workspace.versions._records import (
     tree_node,
     version_node,
 )
+from workflow_workspace.versions._restore import refuse_clashes
 
 
 async def test_what_is_restored_is_the_same_version(tmp_path: Path) -> None:
@@ -89,3 +92,44 @@ async def test_changes_are_told_with_their_lines(tmp_path: Path) -> None:
     assert (await diff(store, changes[2])).binary
     assert (await diff(store, changes[3])).deleted == 1
     assert await compare(store, second.hash, second.hash) == []
+
+
+def fold_case(root: int, name: str) -> None:
+    """Make a file as macOS and Windows do: not beside one that differs in case or Unicode form."""
+
+    def folded(text: str) -> str:
+        return unicodedata.normalize("NFD", text).casefold()
+
+    if folded(name) in map(folded, os.listdir(root)):
+        raise FileExistsError(name)
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL, dir_fd=root))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its file systems tell all names apart")
+@pytest.mark.parametrize(
+    ("names", "clash"),
+    [
+        (["README", "readme"], "readme"),
+        (["d/a", "d/b", "d/A"], "d/A"),
+        (["\u00e9", "e\u0301"], "e\u0301"),
+        (["stra\u00dfe", "STRASSE"], "STRASSE"),
+        (["a", "d/A", "e/a"], None),
+        (["fi", "f1"], None),
+    ],
+)
+def test_names_that_are_one_in_the_folder_are_refused_before_anything_is_put_there(
+    tmp_path: Path, names: list[str], clash: str | None
+) -> None:
+    entries = {name: VersionEntry(kind="file") for name in names}
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        refuse_clashes(fd, entries)  # the file system of the tests tells them apart
+        if clash is None:
+            refuse_clashes(fd, entries, fold_case)
+        else:
+            with pytest.raises(RestoreError, match="tells them apart") as caught:
+                refuse_clashes(fd, entries, fold_case)
+            assert caught.value.path == clash
+    finally:
+        os.close(fd)
+    assert os.listdir(tmp_path) == []

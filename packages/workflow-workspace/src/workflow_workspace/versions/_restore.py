@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -53,7 +53,7 @@ async def restore(store: Store, version: Hash, into: Path) -> None:
         _check_name(path)
     fd = await to_thread.run_sync(_open_empty, into)
     try:
-        await to_thread.run_sync(_refuse_clashes, fd, entries)
+        await to_thread.run_sync(refuse_clashes, fd, entries)
         await to_thread.run_sync(_make_folders_and_links, fd, entries)
         for pieces in _batches(entries):
             parts = [part for piece in pieces for part in piece.parts]
@@ -85,37 +85,54 @@ def _open_empty(into: Path) -> int:
     return fd
 
 
-def _refuse_clashes(root: int, entries: Mapping[str, VersionEntry]) -> None:
-    """Find names that this file system would take for one, by trying those that look alike."""
+def refuse_clashes(
+    root: int, entries: Mapping[str, VersionEntry], make: Callable[[int, str], None] | None = None
+) -> None:
+    """Find names that the file system of a folder takes for one, by making those that look alike.
+
+    Args:
+        root: the folder, which is empty, and is so afterwards.
+        entries: what is to be put there.
+        make: makes a file, as that file system would.
+
+    Raises:
+        RestoreError: names two of them.
+    """
     alike: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path, entry in entries.items():
         if entry.kind != "left_out":
-            folder, _, name = path.rpartition("/")
-            alike[folder, _folded(name)].append(name)
-    for (folder, _), names in alike.items():
-        for first, second in pairwise(names):
-            if _is_one(root, first, second):
-                both = f"{folder}/{first}" if folder else first
-                raise RestoreError(
-                    both,
-                    f"this file system takes it for {second!r}, which is beside it; "
-                    "use a folder on a file system that tells them apart",
-                )
+            alike[_folder_of(path), _folded(_name_of(path))].append(path)
+    for paths in alike.values():
+        if len(paths) > 1:
+            _refuse_same(root, paths, make or _make_file)
+
+
+def _refuse_same(root: int, paths: Sequence[str], make: Callable[[int, str], None]) -> None:
+    made: list[str] = []
+    try:
+        for path in paths:
+            with _told(path):
+                try:
+                    make(root, _name_of(path))
+                except FileExistsError:
+                    names = ", ".join(map(repr, made))
+                    raise RestoreError(
+                        path,
+                        f"the file system there takes its name for one of {names}; "
+                        "give a folder on one that tells them apart",
+                    ) from None
+            made.append(_name_of(path))
+    finally:
+        for name in made:
+            os.unlink(name, dir_fd=root)
+
+
+def _make_file(root: int, name: str) -> None:
+    os.close(os.open(name, _NEW, 0o600, dir_fd=root))
 
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-
-
-def _is_one(root: int, first: str, second: str) -> bool:
-    os.close(os.open(first, _NEW, 0o600, dir_fd=root))
-    try:
-        os.stat(second, dir_fd=root, follow_symlinks=False)
-    except OSError:
-        return False
-    finally:
-        os.unlink(first, dir_fd=root)
-    return True
 
 
 def _make_folders_and_links(root: int, entries: Mapping[str, VersionEntry]) -> None:
