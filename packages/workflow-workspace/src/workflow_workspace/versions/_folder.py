@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from workflow_workspace.versions._options import Choice, Versioned
 from workflow_workspace.versions._records import VersionRecord, version_node
 from workflow_workspace.versions._rules import TooManyRules
 from workflow_workspace.versions._scan import LookAtAll, Scan, Wanted
-from workflow_workspace.versions._trees import read_all_trees
+from workflow_workspace.versions._trees import KeptFiles, read_all_trees
 
 _BATCH_OBJECTS = 500
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -115,10 +115,8 @@ class FolderVersions:
             kept = None
             if base is not None and known.version != base:
                 kept = await read_all_trees(self._store, base)
-            stored = set(kept.hashes) if kept is not None else set[Hash]()
-            if is_stored:
-                stored.update(known.hashes())
-            else:
+            stored = _StoredHashes(kept, known if is_stored else None)
+            if not is_stored:
                 known = known.without_contents(stored)
 
             def had(path: str) -> bool:
@@ -190,7 +188,7 @@ class FolderVersions:
         known: KnownFiles,
         wanted: Wanted | None,
         had: Callable[[str], bool],
-        stored: set[Hash],
+        stored: _StoredHashes,
         batch: _Batch,
     ) -> _Scanned:
         git = self._git.look()
@@ -252,6 +250,23 @@ class FolderVersions:
             self.folder,
             f"{what}; name what needn't be kept in .gitignore or `exclude`, or raise the limit",
         )
+
+
+class _StoredHashes(Container[Hash]):
+    """The objects that are stored for sure; those of files are put together when first needed."""
+
+    def __init__(self, kept: KeptFiles | None, known: KnownFiles | None) -> None:
+        self._kept = frozenset[Hash]() if kept is None else kept.hashes
+        self._known = known
+        self._few = frozenset[Hash]() if known is None else frozenset(known.trees_and_index())
+        self._all: frozenset[Hash] | None = None
+
+    def __contains__(self, hash: object) -> bool:
+        if hash in self._few or hash in self._kept:
+            return True
+        if self._all is None:
+            self._all = frozenset() if self._known is None else frozenset(self._known.hashes())
+        return hash in self._all
 
 
 class _Scanned(msgspec.Struct, frozen=True):

@@ -83,6 +83,12 @@ class KnownFiles(msgspec.Struct, array_like=True):
         if self.git is not None and self.git.index is not None:
             yield self.git.index
 
+    def trees_and_index(self) -> Iterator[Hash]:
+        """The objects of the version that are no contents of files."""
+        yield from [folder.tree for folder in self.folders.values()]
+        if self.git is not None and self.git.index is not None:
+            yield self.git.index
+
     def has(self, path: str) -> bool:
         """Whether the version keeps something under this path."""
         folder, _, name = path.rpartition("/")

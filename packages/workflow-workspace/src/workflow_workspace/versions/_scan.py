@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TypeAlias
 
+import msgspec
+
 from workflow_cas import Stored
 from workflow_protocol import Hash
 from workflow_workspace.versions._known import (
@@ -148,7 +150,7 @@ class Scan:
                 if item is not None:
                     item.ignored = is_ignored
             if item is not None:
-                items[name] = item
+                items[name] = old if old is not None and old == item else item
         return self._finish(path, known, items, rules)
 
     def _finish(
@@ -158,6 +160,12 @@ class Scan:
         items: dict[str, KnownItem],
         rules: FolderRules,
     ) -> Hash:
+        if known is not None and known.tree in self._stored and _unchanged(items, known.items):
+            self.files += known.files
+            self.bytes += known.size
+            self._enough(self.files, self.bytes)
+            self.folders[path] = msgspec.structs.replace(known, rules=rules.fingerprint)
+            return known.tree
         entries = {name: item.entry for name, item in items.items() if item.entry is not None}
         sizes = [each.size for each in entries.values() if each.kind in {"file", "link"}]
         self.files += len(sizes)
@@ -307,6 +315,13 @@ def _some_states(
         if name not in before and name not in os.listdir(fd):
             raise LookAtAll  # the file system takes it for another name
     return found
+
+
+def _unchanged(items: Mapping[str, KnownItem], before: Mapping[str, KnownItem]) -> bool:
+    """Whether all are the very objects that were known: most folders have nothing new."""
+    if len(items) != len(before):
+        return False
+    return all(before.get(name) is item for name, item in items.items())
 
 
 def _same(entries: Mapping[str, VersionEntry], known: KnownFolder) -> bool:
