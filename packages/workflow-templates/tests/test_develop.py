@@ -57,6 +57,7 @@ async def test_a_change_is_committed_as_it_was_reviewed_and_tested(project: Path
     assert "+    return a + b" in review["messages"][1]["content"].replace("\\n", "\n")
 
 
+@pytest.mark.slow
 async def test_the_coder_is_told_what_was_wrong_and_tries_again(project: Path) -> None:
     seen: list[Request] = []
     broken = [write("calc.py", "def (")]
@@ -82,7 +83,13 @@ LIES: dict[str, tuple[Actions, str]] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "edited tests",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in LIES if name != "edited tests"),
+    ],
+)
 async def test_a_false_claim_ends_without_a_commit(project: Path, lie: str) -> None:
     actions, words = LIES[lie]
 
@@ -109,6 +116,7 @@ async def test_a_hash_that_git_does_not_know_is_no_commit(project: Path) -> None
     assert f"git does not know {'1a2b3c4d' * 5}" in result.value.problem
 
 
+@pytest.mark.slow
 async def test_each_phase_is_a_commit_and_one_that_has_nothing_left_is_none(project: Path) -> None:
     first = [write("calc.py", MENDED)]
     second = [write("more.py", "MORE = 1\n")]
@@ -123,6 +131,7 @@ async def test_each_phase_is_a_commit_and_one_that_has_nothing_left_is_none(proj
     assert len(result.value.commits) == 2
 
 
+@pytest.mark.slow
 async def test_what_the_tests_write_is_not_committed(project: Path) -> None:
     command = ["sh", "-c", "date > made-by-tests.txt"]
 
@@ -132,6 +141,7 @@ async def test_what_the_tests_write_is_not_committed(project: Path) -> None:
     assert git(project, "show", "--name-only", "--format=").split() == ["calc.py"]
 
 
+@pytest.mark.slow
 async def test_work_does_not_begin_on_changes_or_without_tests(project: Path) -> None:
     (project / "calc.py").write_text(CALC + "# mine\n")
     dirty = await run(project, develop(llm=developer(MEND)))

@@ -12,10 +12,13 @@ from workflow_reactor.testing import call
 from ..cli import Cli
 
 ROOT = Path(__file__).parents[4]
-TEMPLATES = ["minimal", "develop"]
+TEMPLATES = ["minimal", "develop", "solve-issue"]
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize(
+    "template",
+    [*(pytest.param(name, marks=pytest.mark.slow) for name in TEMPLATES[:2]), "solve-issue"],
+)
 async def test_it_writes_an_entry_and_its_test_and_says_what_comes_next(
     uwf: Cli, template: str
 ) -> None:
@@ -48,6 +51,7 @@ async def test_a_name_that_is_none_writes_nothing(uwf: Cli) -> None:
     assert not list(uwf.folder.parent.glob("Away*"))
 
 
+@pytest.mark.slow
 async def test_the_minimal_workflow_runs_with_the_default_model(uwf: Cli) -> None:
     await uwf("init", "ask")
 

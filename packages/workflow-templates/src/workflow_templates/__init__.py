@@ -1,6 +1,6 @@
-"""Workflows to begin with: `minimal` and `develop`, each a function of its options."""
+"""Workflows to begin with: `minimal`, `develop`, `solve_issue`: each a function of its options."""
 
-from workflow_templates._errors import GitFailed
+from workflow_templates._errors import GitFailed, IssueNotRead
 from workflow_templates._git import Author
 from workflow_templates._minimal import minimal
 from workflow_templates._project_tests import TestResults, find_test_command
@@ -19,6 +19,9 @@ from workflow_templates.developing._values import (
     Words,
     Work,
 )
+from workflow_templates.solving._issue import Issue
+from workflow_templates.solving._solve_issue import solve_issue
+from workflow_templates.solving._values import Prepared, Solved
 
 __all__ = [
     "Author",
@@ -27,9 +30,13 @@ __all__ = [
     "Commit",
     "Developed",
     "GitFailed",
+    "Issue",
+    "IssueNotRead",
     "Phase",
     "Plan",
+    "Prepared",
     "Review",
+    "Solved",
     "Template",
     "TestResults",
     "Tested",
@@ -39,4 +46,5 @@ __all__ = [
     "develop",
     "find_test_command",
     "minimal",
+    "solve_issue",
 ]

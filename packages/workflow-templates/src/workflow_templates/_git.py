@@ -119,6 +119,13 @@ class Repository:
         plain = ["--no-color", "--no-ext-diff", "--no-textconv"]
         return self.run("diff-tree", "-r", "-p", *plain, *more, old, new)
 
+    def write_files(self, tree: str, into: Path) -> None:
+        """Write the files of a tree into an empty folder, which is no repository."""
+        with tempfile.TemporaryDirectory(prefix="uwf-index-") as folder:
+            env = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+            self.run("read-tree", tree, env=env)
+            self.run("checkout-index", "-a", f"--prefix={into}/", env=env)
+
     def commit(self, tree: str, parent: str, message: str, author: Author) -> str:
         """Make a commit of a tree and check it out; again, if that was done, without effect.
 

@@ -36,10 +36,23 @@ class Commands:
     readable: tuple[Path, ...] = ()
     """Folders outside of the workspace that they need in the sandbox."""
 
-    async def run(self, ctx: ThreadContext, key: str, command: Sequence[str]) -> CommandResult:
-        """Run one as a part of the turn, once. `key` tells it from others of the turn."""
+    async def run(
+        self, ctx: ThreadContext, key: str, command: Sequence[str], *, trusted: bool = True
+    ) -> CommandResult:
+        """Run one as a part of the turn, once.
+
+        Args:
+            ctx: the turn's thread; the command runs in its workspace.
+            key: tells it from other commands of the turn.
+            command: the program and its arguments.
+            trusted: whether it may run where the sandbox doesn't work.
+
+        Raises:
+            SandboxUnavailable: it is not trusted, and the sandbox doesn't work here.
+        """
         adapter = command_adapter(
             list(command),
+            sandbox="auto" if trusted else "require",
             env={"PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "CI": "1"},
             readable=[Path(sys.prefix), Path(sys.base_prefix), *self.readable],
             timeout_s=self.timeout_s,

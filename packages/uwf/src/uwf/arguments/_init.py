@@ -19,7 +19,7 @@ def add_init_command(add: CommandGroup) -> None:
     sub.add_argument(
         "--template",
         default="minimal",
-        choices=["minimal", "develop"],
+        choices=["minimal", "develop", "solve-issue"],
         help="what the workflow does (default: minimal)",
     )
     sub.add_argument(
