@@ -53,6 +53,7 @@ from workflow_agent_react.guards._guards import (
 from workflow_agent_react.tools._decorator import (
     tool,
 )
+from workflow_agent_react.tools._memory_tools import memory_tools
 from workflow_agent_react.tools._toolset import (
     ToolPart,
     Toolset,
@@ -111,6 +112,7 @@ __all__ = [
     "create_react_adapter",
     "create_react_agent",
     "mcp_toolset",
+    "memory_tools",
     "open_mcp",
     "read_written_call",
     "tool",

@@ -19,7 +19,16 @@ from workflow_agent_react.dialects._dialect import DialectName
 from workflow_agent_react.guards._guards import Guard, all_of
 from workflow_agent_react.tools._many import warn_of_many
 from workflow_agent_react.tools._toolset import ToolPart, Toolset, ToolSource, toolset_of
-from workflow_protocol import AdapterFn, AgentFn, RoleFn, ThreadContext, WorkflowError, expect_type
+from workflow_protocol import (
+    AdapterFn,
+    AgentFn,
+    Memory,
+    RoleFn,
+    ThreadContext,
+    WorkflowError,
+    expect_type,
+    facts_as_data,
+)
 from workflow_reactor import (
     RESOLVE,
     Conversation,
@@ -79,6 +88,9 @@ class ReactAdapterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A longer result is cut in the middle. Where a tool may have one, `read_result` reads on."""
     settings: ModelSettings | None = None
     """`temperature`, `top_p` and `seed` of these roles, before those of the model."""
+    memory: Memory | None = None
+    """Facts that earlier threads remembered, told at the end of the role's input, as data. Tools to
+    look further and to remember more are `memory_tools`."""
     guards: Sequence[Guard] = ()
     """Judge each call before it runs, `resolve` included; combined as by `all_of`."""
 
@@ -249,11 +261,17 @@ class _PreparedLoop:
             )
             runner = CallRunner(invoker=invoker, result=result, serial_calls=self._serial_calls)
             messages = Conversation(
-                [system(dialect.system_text(prompt)), user(build_thread_input(ctx))]
+                [system(dialect.system_text(prompt)), user(await self._input(ctx))]
             )
             return await react(
                 ctx, llm, dialect, runner, messages, max_rounds=self._config.max_rounds
             )
+
+    async def _input(self, ctx: ThreadContext) -> str:
+        """What the role is told of the thread."""
+        told, memory = build_thread_input(ctx), self._config.memory
+        facts = [] if memory is None else await memory.facts(ctx)
+        return f"{told}\n\n{facts_as_data(facts)}" if facts else told
 
 
 def _may_exceed(tool: ToolDefinition, chars: int) -> bool:

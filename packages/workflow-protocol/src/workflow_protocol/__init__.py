@@ -57,6 +57,16 @@ from workflow_protocol._journal import (
     recorded_result,
 )
 from workflow_protocol._limits import OwnLimits
+from workflow_protocol._memory import (
+    Fact,
+    Memory,
+    MemoryFault,
+    MemoryHost,
+    check_value,
+    fact_ref,
+    facts_as_data,
+    namespace_ref,
+)
 from workflow_protocol._once import run_once
 from workflow_protocol._role import RoleDefinition
 from workflow_protocol._scope import ScopedJournal
@@ -120,6 +130,7 @@ __all__ = [
     "EdgeKind",
     "Effect",
     "Event",
+    "Fact",
     "Failure",
     "Fault",
     "Hash",
@@ -127,6 +138,9 @@ __all__ = [
     "Journal",
     "JsonObject",
     "LastingJournal",
+    "Memory",
+    "MemoryFault",
+    "MemoryHost",
     "Metered",
     "ModelFailed",
     "ModelReplied",
@@ -167,6 +181,7 @@ __all__ = [
     "WorkflowError",
     "WorkspaceVersioned",
     "check_run_options",
+    "check_value",
     "completion_of",
     "current_work",
     "describe",
@@ -174,9 +189,12 @@ __all__ = [
     "error_type",
     "escaped_text",
     "expect_type",
+    "fact_ref",
+    "facts_as_data",
     "is_made_anew",
     "is_same_value",
     "latest_value",
+    "namespace_ref",
     "next_role",
     "next_transition",
     "otherwise",

@@ -68,8 +68,16 @@ class Work:
         """False for a context that was made by hand, as in a test."""
         self.changed_paths: tuple[str, ...] | None = None
         """The files that were told to be all that has changed; `None` where nothing was told."""
+        self.carried: dict[str, object] = {}
+        """By the ref, facts that are kept or (`None`) forgotten together with its result."""
+        self._numbered = 0
         self._items: list[Artifact | Work] = []
         self._bytes = 0
+
+    def next_number(self) -> int:
+        """Count, for the keys of what happens several times in a turn."""
+        self._numbered += 1
+        return self._numbered - 1
 
     def begin(self) -> Work:
         """An effect inside of this."""

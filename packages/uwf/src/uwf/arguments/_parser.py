@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from uwf.arguments._command_parser import CommandParser
 from uwf.arguments._group import EXIT_CODES, CommandGroup, add_common_options
 from uwf.arguments._init import add_init_command
+from uwf.arguments._memory import add_memory_commands
 from uwf.arguments._model import add_model_commands
 from uwf.arguments._run import add_run_command
 from uwf.arguments._setup import add_completion_command, add_doctor_command, add_setup_commands
@@ -42,6 +43,7 @@ def make_parser() -> CommandParser:
     add_run_command(add)
     add_show_command(add)
     add_thread_commands(add)
+    add_memory_commands(add)
     add_store_commands(add)
     add_doctor_command(add)
     add_model_commands(add)

@@ -22,6 +22,7 @@ from workflow_execute._result import ThreadResult
 from workflow_execute._workflow import AnyWorkflow, ChildTask
 from workflow_execute.children._child import ChildRecord, latest
 from workflow_execute.children._registry import find_bundle, load_bundle
+from workflow_execute.journal._facts import read_fact, read_facts
 from workflow_execute.owners._cancellation import cancelled_by_anyio
 from workflow_execute.owners._locks import owning
 from workflow_execute.run._run import Run
@@ -31,12 +32,12 @@ from workflow_execute.threads._context import context_of
 from workflow_execute.threads._files import last_version
 from workflow_execute.threads._read import StoredThread, read_thread
 from workflow_execute.threads._tree import read_tree
-from workflow_protocol import Hash, RoleFailed, StartStep, ThreadContext, ThreadId
+from workflow_protocol import Fact, Hash, RoleFailed, StartStep, ThreadContext, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
 class ChildRunner:
-    """See `ChildHost`; it also is an `ObjectHost`."""
+    """See `ChildHost`; it also is an `ObjectHost` and a `MemoryHost`."""
 
     services: RunServices
     run: Run
@@ -51,6 +52,25 @@ class ChildRunner:
         """See `ObjectHost.read_object`."""
         store = self.services.store
         return await store.get(await store.find(digits))
+
+    @cancelled_by_anyio
+    async def read_fact(self, ref: str) -> Fact | None:
+        """See `MemoryHost.read_fact`."""
+        return await read_fact(self.services.store, ref)
+
+    @cancelled_by_anyio
+    async def read_facts(self, prefix: str, limit: int) -> list[Fact]:
+        """See `MemoryHost.read_facts`."""
+        return [*(await read_facts(self.services.store, prefix, limit)).values()]
+
+    @cancelled_by_anyio
+    async def count_facts(self, prefix: str) -> int:
+        """See `MemoryHost.count_facts`."""
+        return len(await self.services.store.refs(prefix))
+
+    def now_ms(self) -> int:
+        """See `MemoryHost.now_ms`."""
+        return now_ms()
 
     @cancelled_by_anyio
     async def run_child(

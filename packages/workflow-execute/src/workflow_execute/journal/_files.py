@@ -13,8 +13,9 @@ import anyio
 from workflow_cas import Stored
 from workflow_execute._ids import now_ms
 from workflow_execute._records import TurnRecord
+from workflow_execute.journal._facts import fact_objects
 from workflow_execute.journal._turn_writer import QueuedRecord, TurnWriter
-from workflow_protocol import Event, Hash, WorkspaceVersioned
+from workflow_protocol import Event, Hash, Work, WorkspaceVersioned
 from workflow_workspace import FolderVersions, NotVersioned, Version
 
 
@@ -61,7 +62,7 @@ class ThreadFiles:
     async def queue_result(
         self,
         writer: TurnWriter,
-        changed: Sequence[str] | None,
+        work: Work,
         record: TurnRecord,
         *objects: Stored,
     ) -> QueuedRecord:
@@ -69,16 +70,18 @@ class ThreadFiles:
 
         Args:
             writer: the turn's.
-            changed: the paths that the effect says it changed; `None` if it doesn't say.
+            work: the effect, which may say what it changed, and what is remembered with it.
             record: the record.
             objects: what the record needs.
         """
+        facts = fact_objects(work.carried)
         if self.folder is None:
-            return writer.queue(record, *objects)
+            return writer.queue(record, *objects, facts=facts)
         queued: QueuedRecord | None = None
         with anyio.CancelScope(shield=True):  # the effect is done: its result must be written
             async with self._order:
-                queued = writer.queue(record, *objects, version=await self._take(changed))
+                version = await self._take(work.changed_paths)
+                queued = writer.queue(record, *objects, version=version, facts=facts)
         assert queued is not None
         return queued
 

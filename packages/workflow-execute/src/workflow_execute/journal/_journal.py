@@ -147,14 +147,13 @@ class StoreJournal:
         if artifacts := work.published():
             record = msgspec.structs.replace(record, artifacts=artifacts)
         is_free_read = effect is Effect.READ and metered is None and options.get("request") is None
-        quick = is_free_read and took_s < QUICK_READ_S
+        quick = is_free_read and took_s < QUICK_READ_S and not work.carried
         if quick and len(data) <= MOST_DEFERRED_BYTES and self.writer.queued < MOST_DEFERRED:
             self.writer.defer(record, *objects)
-        elif effect is Effect.READ:
+        elif effect is Effect.READ and not work.carried:
             await self.writer.append(record, *objects, wait=self._performing > 0)
         else:
-            changed = work.changed_paths
-            queued = await self._files.queue_result(self.writer, changed, record, *objects)
+            queued = await self._files.queue_result(self.writer, work, record, *objects)
             await self.writer.write(queued, wait=self._performing > 0)
         self._done.add(key)
         return value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.lowlevel
@@ -24,6 +24,7 @@ class QueuedRecord:
     objects: tuple[Stored, ...]
     awaited: bool
     version: Version | None = None
+    facts: Mapping[str, Stored | None] = field(default_factory=dict[str, Stored | None])
     written: bool = False
     error: StoreError | None = None
 
@@ -59,7 +60,11 @@ class TurnWriter:
         await self.write(self.queue(record, *objects), wait=wait)
 
     def queue(
-        self, record: TurnRecord, *objects: Stored, version: Version | None = None
+        self,
+        record: TurnRecord,
+        *objects: Stored,
+        version: Version | None = None,
+        facts: Mapping[str, Stored | None] | None = None,
     ) -> QueuedRecord:
         """Give a record its place behind those before it; `write` writes it.
 
@@ -67,8 +72,9 @@ class TurnWriter:
             record: the record, before it is known what precedes it.
             objects: new objects; the last of them is the record's result.
             version: the workspace's files with it.
+            facts: by their refs, what is remembered and (`None`) forgotten with it.
         """
-        mine = QueuedRecord(record, objects, awaited=True, version=version)
+        mine = QueuedRecord(record, objects, awaited=True, version=version, facts=facts or {})
         self._queue.append(mine)
         return mine
 
@@ -154,16 +160,28 @@ class TurnWriter:
         Raises:
             RefConflict: something else came, or an answer that is among the records.
         """
+        facts = {ref: stored for each in batch for ref, stored in each.facts.items()}
+        kept = [stored for stored in facts.values() if stored is not None]
         while True:
             objects, last = self._chain_records(batch)
-            move = RefMove(self._ref, self.last, last)
+            moves = [RefMove(self._ref, self.last, last), *await self._fact_moves(facts)]
             try:
-                return last, await commit_shielded(self._store, objects, [move])
-            except RefConflict:
+                return last, await commit_shielded(self._store, [*objects, *kept], moves)
+            except RefConflict as conflict:
+                if conflict.name in facts:  # another thread remembers under this key, too
+                    continue
                 answered = await self._read_answers()
                 mine = {each.record.key for each in batch if each.record.kind == "answer"}
                 if not answered or answered & mine:
                     raise
+
+    async def _fact_moves(self, facts: Mapping[str, Stored | None]) -> list[RefMove]:
+        """Where the refs of facts go, from wherever they are now."""
+        moves = [
+            RefMove(ref, await self._store.ref(ref), None if stored is None else stored.hash)
+            for ref, stored in facts.items()
+        ]
+        return [move for move in moves if move.old != move.new]
 
     async def _read_answers(self) -> set[str]:
         """The keys of what was answered by another process since; the rest is left alone."""

@@ -18,7 +18,9 @@ class FilesOfStep:
     """The versions of the workspace's files around a step; `None` where one isn't known."""
 
     before: Hash | None
+    """What the step found."""
     after: Hash | None
+    """What it left."""
 
 
 def last_version(stored: StoredThread, attempts: Iterable[Iterable[JournalEntry]]) -> Hash | None:

@@ -72,6 +72,7 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     bytes: int
     """How many bytes the files have together."""
     git: GitState | None = None
+    """What git said of the folder; `None` where it is in no repository."""
 
 
 class _Wire(msgspec.Struct, frozen=True, array_like=True):

@@ -35,8 +35,11 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """Relative to the folder, with `/`; bytes that aren't UTF-8 are surrogates (`os.fsencode`)."""
     kind: Literal["added", "deleted", "changed"]
+    """What happened to it."""
     before: VersionEntry | None
+    """What was there; `None` for what was added."""
     after: VersionEntry | None
+    """What is there; `None` for what was deleted."""
 
 
 class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
