@@ -21,7 +21,7 @@ async def test_another_bundle_is_refused_where_a_request_differs_and_fresh_goes_
         assert other.code == 1
         assert "'llm/0' can't be used for this turn" in other.err
         assert ", but friendly" in other.err
-        assert "where it was " in other.err
+        assert "before it was " in other.err
         fresh = await uwf("thread", "resume", "latest", "--bundle", changed, "--fresh")
     assert json.loads(fresh.out) == "b"
     assert (await uwf("thread", "replay", "latest")).code == 0
