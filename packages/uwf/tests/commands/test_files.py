@@ -113,3 +113,37 @@ async def test_a_thread_that_changed_nothing_says_so(uwf: Cli) -> None:
     assert done.code == 0, done.err
     changes = await uwf("thread", "changes", "latest")
     assert (changes.code, changes.out) == (0, "no file changed\n")
+
+
+async def test_a_resume_on_other_files_says_so_and_can_put_them_back(uwf: Cli) -> None:
+    work, go = uwf.folder / "work", uwf.folder / "go"
+    work.mkdir()
+    flow = FLOW.replace(
+        "def second(ctx: ThreadContext) -> str:\n",
+        f"def second(ctx: ThreadContext) -> str:\n    open({str(go)!r}).close()\n",
+    )
+    assert (await uwf("run", uwf.write("flow.py", flow), "go", "--workspace", work)).code == 1
+    (data,) = (await uwf("show", "--json")).lines
+    (work / "a.txt").write_text("mine")
+    (work / "x\x1b[31m.txt").write_text("mine too")
+
+    plain = await uwf("thread", "resume")
+    command = f"uwf thread resume {data['thread']} --restore-files"
+    assert plain.code == 1
+    line = "not as the thread left them: 2 files (a.txt, "
+    (told,) = [each for each in plain.err.splitlines() if line in each]
+    assert told.endswith(f"To put them back: `{command}`")
+    assert "\x1b" not in plain.err
+    assert (work / "a.txt").read_text() == "mine"
+
+    go.touch()
+    again = await uwf("thread", "resume", "--restore-files")
+    assert again.code == 0, again.err
+    assert sorted(os.listdir(work)) == ["a.txt", "b\x1b[31m.txt"]
+    assert "put back as the thread left them: 2 files" in again.err
+    words = again.err.partition("As they were: `uwf ")[2].partition("DIR`")[0].split()
+    then = await uwf(*words, uwf.folder / "then")
+    assert then.code == 0, then.err
+    assert (uwf.folder / "then" / "a.txt").read_text() == "mine"
+    both = await uwf(*words[:3], "1", *words[3:-1])
+    assert (both.code, "not both" in both.err) == (2, True)

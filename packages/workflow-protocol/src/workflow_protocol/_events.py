@@ -276,6 +276,23 @@ class WorkspaceVersioned(_Event, frozen=True):
     """Why no versions are kept; empty where they are."""
 
 
+class WorkspaceDiffers(_Event, frozen=True):
+    """A thread goes on, and its files are not as it left them; or they were, and are put back."""
+
+    workspace: str
+    """The folder."""
+    count: int
+    """How many files differ, or did."""
+    paths: tuple[str, ...]
+    """The first of them, relative to the folder."""
+    put_back: bool = False
+    """They are as the thread left them again."""
+    stay: tuple[str, ...] = ()
+    """The first of those that could not be put back: other files that no version keeps."""
+    version: str = ""
+    """The hash of the version that has the files as they were found."""
+
+
 Event = (
     ThreadStarted
     | RoleStarted
@@ -290,6 +307,7 @@ Event = (
     | RoleFinished
     | RoleStopped
     | WorkspaceVersioned
+    | WorkspaceDiffers
     | ThreadEnded
 )
 """Any event; `msgspec.json.encode` gives a tagged object, one line each."""

@@ -15,6 +15,7 @@ from workflow_workspace.git._places import (
 from workflow_workspace.git._settings import GitSettings, git_settings
 from workflow_workspace.versions._folder import FolderVersions, Version
 from workflow_workspace.versions._options import Versioned
+from workflow_workspace.versions._put_back import put_back
 from workflow_workspace.versions._records import GitState, VersionEntry, VersionRecord
 from workflow_workspace.versions._restore import restore
 from workflow_workspace.versions._trees import (
@@ -52,6 +53,7 @@ __all__ = [
     "git_settings",
     "linked_repositories",
     "nested_repositories",
+    "put_back",
     "read_content",
     "read_files",
     "remove_beside",

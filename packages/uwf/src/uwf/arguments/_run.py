@@ -56,6 +56,12 @@ def add_resume_command(add: CommandGroup) -> None:
     sub.add_argument(
         "--fresh", action="store_true", help="start the unfinished turn again from its beginning"
     )
+    sub.add_argument(
+        "--restore-files",
+        action="store_true",
+        help="first put the files of the workspace back as the thread has left them; how they are "
+        "now is kept as a version",
+    )
     add_new_place(sub)
     _add_run_options(sub)
 

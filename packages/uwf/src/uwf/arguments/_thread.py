@@ -121,6 +121,12 @@ def _add_files(add: CommandGroup) -> None:
     )
     sub.add_argument("step", nargs="?", type=int, help=step.format("end of the thread"))
     sub.add_argument("--to", type=Path, metavar="DIR", help="put them into this empty folder")
+    sub.add_argument(
+        "--version",
+        dest="given",
+        metavar="HASH",
+        help="the files of this version instead of those of a step",
+    )
 
 
 def _add_exchange(add: CommandGroup) -> None:

@@ -62,11 +62,21 @@ def changes(output: Output, thread: str, step: int | None, *, names: bool) -> in
     return _with_stored(thread, work)
 
 
-def files(output: Output, thread: str, step: int | None, *, to: Path | None) -> int:
-    """List the files as they were after a step, or put them into a folder."""
+def files(
+    output: Output, thread: str, step: int | None, *, to: Path | None, given: str | None
+) -> int:
+    """List the files as they were after a step, or put them into a folder.
+
+    Args:
+        step: as for `changes`.
+        to: an empty or a new folder.
+        given: a version instead of a step's.
+    """
+    if step is not None and given is not None:
+        raise UsageError("give a step or --version, not both")
 
     async def work(store: Store, found: StoredThread) -> int:
-        version = (await _around(store, found, step)).after
+        version = Hash(given) if given else (await _around(store, found, step)).after
         if version is None:
             raise Failed(1, _unknown(found, step))
         if to is not None:

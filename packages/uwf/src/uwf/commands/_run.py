@@ -106,6 +106,7 @@ def resume(
     thread: str,
     *,
     fresh: bool,
+    restore_files: bool,
     workspace: Path | None,
     bundle: Path | None,
     models: list[tuple[str, str]] | None,
@@ -120,6 +121,7 @@ def resume(
         from uwf.commands._detach import run_detached
 
         options = [*_words_of(overrides, workspace), *(["--fresh"] if fresh else [])]
+        options += ["--restore-files"] if restore_files else []
         options += [] if bundle is None else [f"--bundle={bundle}"]
         return run_detached(output, ["thread", "resume", *options, "--", thread])
 
@@ -146,6 +148,7 @@ def resume(
                 found.thread_id,
                 fresh=fresh,
                 workspace=workspace,
+                restore_files=restore_files,
                 bundle=await store_bundle(store, other) if other is not None else None,
             )
         except JournalMismatch as error:

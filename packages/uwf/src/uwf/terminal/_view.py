@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO, cast
@@ -28,6 +28,7 @@ from workflow_protocol import (
     ToolFinished,
     ToolStarted,
     Usage,
+    WorkspaceDiffers,
     WorkspaceVersioned,
 )
 
@@ -86,6 +87,8 @@ class Progress:
                 return f"  ✗ {shorten(words, self._width() - columns_of(to) - 4)}{to}"
             case WorkspaceVersioned():
                 return self._cut(f"  {_versions_words(event)}")
+            case WorkspaceDiffers():
+                return f"  {_differing_words(event)}"
             case ThreadEnded():
                 return _end(event)
             case _:
@@ -126,6 +129,28 @@ def _versions_words(event: WorkspaceVersioned) -> str:
         return event.reason
     left = f" (left out: {', '.join(event.left_out[:3])})" if event.left_out else ""
     return f"versions of the files are kept in the store{left}: {event.workspace}"
+
+
+def _differing_words(event: WorkspaceDiffers) -> str:
+    """Which files are not as the thread left them, and the command for it."""
+    thread = f"uwf thread resume {event.thread} --restore-files"
+    if not event.put_back:
+        what = _names(event.count, event.paths)
+        return f"not as the thread left them: {what}. To put them back: `{thread}`"
+    words: list[str] = []
+    if event.count:
+        words.append(f"put back as the thread left them: {_names(event.count, event.paths)}")
+    if event.stay:
+        words.append(f"not kept, so left as they are: {_names(len(event.stay), event.stay)}")
+    before = f"uwf thread files {event.thread} --version {event.version} --to DIR"
+    return f"{'; '.join(words)}. As they were: `{before}`"
+
+
+def _names(count: int, paths: Sequence[str]) -> str:
+    """How many files, and the first few of them."""
+    named = ", ".join(shorten(path, _WIDTH // 3) for path in paths[:3])
+    more = ", …" if count > len(paths[:3]) else ""
+    return f"{count} {'file' if count == 1 else 'files'} ({named}{more})"
 
 
 def _end(event: ThreadEnded) -> str:

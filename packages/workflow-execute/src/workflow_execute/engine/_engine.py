@@ -19,6 +19,7 @@ from workflow_execute._supervisor import SupervisorFn
 from workflow_execute._workflow import AnyWorkflow, Workflow
 from workflow_execute.engine._answer import answer_question, one_at_a_time, read_questions
 from workflow_execute.engine._begin import new_thread, run_new_thread
+from workflow_execute.engine._present_files import look_at_files
 from workflow_execute.engine._resume import resume_thread
 from workflow_execute.engine._service import ServiceEngine
 from workflow_execute.engine._stop import STOP_TIMEOUT_S, stop_thread
@@ -37,8 +38,9 @@ from workflow_execute.threads._replay import Replay, SetOptions, replay_thread
 from workflow_execute.threads._replay_journal import ReplayedRequest
 from workflow_execute.threads._summaries import find_summaries, labels_for
 from workflow_execute.threads._summary import ThreadSummary
+from workflow_execute.threads._tree import read_tree
 from workflow_protocol import Answer, Hash, Question, ThreadId
-from workflow_workspace import Versioned
+from workflow_workspace import FileChange, Versioned
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -173,6 +175,7 @@ class Engine(ServiceEngine):
         fresh: bool = False,
         bundle: Hash | None = None,
         workspace: Path | None = None,
+        restore_files: bool = False,
         budget: Budget | None = None,
     ) -> ThreadResult[Out]:
         """Go on with a thread where its last run ended, in the middle of a turn if need be.
@@ -189,6 +192,9 @@ class Engine(ServiceEngine):
                 thread that it has is cancelled.
             bundle: the stored bundle that `workflow` came from, if it is another than before.
             workspace: the folder to work in, if it is another.
+            restore_files: first put the files of the workspace back as the thread has left them,
+                where others have changed some. How they are before is kept as a version. Else they
+                stay as they are. Observers hear of it either way (`WorkspaceDiffers`).
             budget: what it draws from together with others; one of its own if not given.
 
         Raises:
@@ -196,8 +202,11 @@ class Engine(ServiceEngine):
             ThreadBusy: it, or a thread above it, is being run elsewhere.
             ThreadNotResumable: it is completed, or a stored value no longer fits its role.
             JournalMismatch: its unfinished turn, or that of a child, asks for something else than
-                is recorded, because of another bundle, model or prompt. Nothing has changed then.
+                is recorded, because of another bundle, model or prompt. Nothing has changed then,
+                but for files that were put back.
             NotADirectoryError: the workspace is not a folder, or no longer.
+            NotVersioned: the files are to be put back, and how they are now can't be kept.
+            RestoreError: some of them can't be put back.
         """
         return await resume_thread(
             self._services,
@@ -206,8 +215,32 @@ class Engine(ServiceEngine):
             fresh=fresh,
             bundle=bundle,
             workspace=workspace,
+            restore_files=restore_files,
             budget=budget or Budget(self._limits),
         )
+
+    async def changed_files(
+        self, thread_id: ThreadId, *, workspace: Path | None = None
+    ) -> list[FileChange]:
+        """Return which files are now not as a thread has left them; folders alone don't count.
+
+        `before` is the file as it was left, `after` as it is. Nothing is told of a thread of which
+        no version is known, such as one that has only read.
+
+        Args:
+            thread_id: the thread; while it runs, what it changes itself may be told.
+            workspace: the folder to compare, if it isn't the thread's.
+
+        Raises:
+            ThreadNotFound: there is none of this id.
+            NotADirectoryError: the workspace is not a folder, or no longer.
+            NotVersioned: no versions are kept of it any more.
+            StoreError: a part of a version is missing or damaged.
+        """
+        tree = await read_tree(self.store, thread_id)
+        folder = await resolve_workspace(workspace or tree.thread.workspace)
+        found = await look_at_files(self._services, tree, folder)
+        return [] if found is None else list(found.changes)
 
     async def fork(
         self,

@@ -16,6 +16,7 @@ from workflow_execute._result import ThreadResult
 from workflow_execute._workflow import AnyWorkflow, Workflow
 from workflow_execute.children._adapter import workflow_below
 from workflow_execute.children._runner import ChildRunner
+from workflow_execute.engine._present_files import tell_of_files
 from workflow_execute.engine._workspace import resolve_workspace
 from workflow_execute.journal._files import ThreadFiles
 from workflow_execute.journal._turn_writer import TurnWriter
@@ -42,6 +43,7 @@ async def resume_thread(
     fresh: bool,
     bundle: Hash | None,
     workspace: Path | None,
+    restore_files: bool = False,
     budget: Budget,
 ) -> ThreadResult[Out]:
     """Own a thread and those above it, and run it to its end. See `Engine.resume`."""
@@ -62,6 +64,8 @@ async def resume_thread(
         await _change_settings(
             store, stored, bundle=bundle, workspace=folder if workspace is not None else None
         )
+        left = await read_tree(store, thread_id)
+        await tell_of_files(services, left, folder, restore=restore_files)
         tree = await read_tree(store, ancestors[0].thread_id if ancestors else thread_id)
         for part in tree.walk():
             budget.set_spent(part.thread.thread_id, part.charged)

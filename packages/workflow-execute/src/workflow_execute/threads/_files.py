@@ -32,23 +32,28 @@ def last_version(stored: StoredThread, attempts: Iterable[Iterable[JournalEntry]
 
 
 def newest_version(tree: ThreadTree) -> Hash | None:
-    """The version that a thread, or one that it started in its workspace, has recorded last."""
-    newest: tuple[int, Hash] | None = None
+    """The files as a thread, or one that it started in its workspace, has left them.
+
+    What others had changed before it went on doesn't count, even if it is recorded. `None` where
+    no version is known.
+    """
+    own: list[tuple[int, Hash]] = []
+    found: list[tuple[int, Hash]] = []
     for part in tree.walk():
         if part.thread.workspace != tree.thread.workspace:
             continue
-        found = _versions(part.thread, part.attempts)
-        if found and (newest is None or found[-1][0] >= newest[0]):
-            newest = found[-1]
-    return None if newest is None else newest[1]
+        own += [(each.record.at_ms, each.files) for each in part.thread.steps if each.files]
+        for entry in (each for entries in part.attempts for each in entries):
+            if entry.files is not None:
+                kept = found if entry.record.kind == "files" else own
+                kept.append((entry.record.at_ms, entry.files))
+    if own:
+        return max(reversed(own), key=_time)[1]
+    return min(found, key=_time)[1] if found else None
 
 
-def _versions(
-    stored: StoredThread, attempts: Iterable[Iterable[JournalEntry]]
-) -> list[tuple[int, Hash]]:
-    steps = [(step.record.at_ms, step.files) for step in stored.steps]
-    records = [(each.record.at_ms, each.files) for entries in attempts for each in entries]
-    return [(at_ms, files) for at_ms, files in (*steps, *records) if files is not None]
+def _time(version: tuple[int, Hash]) -> int:
+    return version[0]
 
 
 async def files_of_step(store: Store, stored: StoredThread, step: int) -> FilesOfStep:
@@ -65,8 +70,11 @@ async def files_of_step(store: Store, stored: StoredThread, step: int) -> FilesO
     last = stored.turn if step == len(stored.steps) else stored.steps[step].turn
     attempts = await read_attempts(store, last)
     before = stored.steps[step - 1].files if step else None
-    first = next((each for entries in attempts for each in entries if each.files), None)
-    if first is not None and (before is None or first.record.kind == "files"):
+    entries = [each for attempt in attempts for each in attempt]
+    first = next((each for each in entries if each.files), None)
+    if first is not None and first.record.kind == "files":
+        before = _last_of_first(entries, first)
+    elif first is not None and before is None:
         before = first.files
     if step < len(stored.steps):
         after = stored.steps[step].files
@@ -76,6 +84,16 @@ async def files_of_step(store: Store, stored: StoredThread, step: int) -> FilesO
     if before is None and after is not None:
         before = await _first_of_children(store, children)
     return FilesOfStep(before=before, after=after)
+
+
+def _last_of_first(entries: Sequence[JournalEntry], first: JournalEntry) -> Hash | None:
+    """The last of the versions that nothing but versions stands between: files were put back."""
+    found = first.files
+    for entry in entries[entries.index(first) + 1 :]:
+        if entry.record.kind != "files":
+            break
+        found = entry.files
+    return found
 
 
 async def files_after(store: Store, stored: StoredThread, steps: int) -> Hash | None:

@@ -27,7 +27,7 @@ _BATCH_FILES = 256
 _BATCH_BYTES = 8 * 1024 * 1024
 _PARTS = 8
 """So many parts of a file are in memory at once."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MORE = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -50,21 +50,22 @@ async def restore(store: Store, version: Hash, into: Path) -> None:
     """
     entries = await read_files(store, version)
     for path in entries:
-        _check_name(path)
+        check_name(path)
     fd = await to_thread.run_sync(_open_empty, into)
     try:
         await to_thread.run_sync(refuse_clashes, fd, entries)
         await to_thread.run_sync(_make_folders_and_links, fd, entries)
-        for pieces in _batches(entries):
+        for pieces in batches(entries):
             parts = [part for piece in pieces for part in piece.parts]
             data = {each.hash: each.data for each in await store.get_many(parts)}
-            await to_thread.run_sync(_write, fd, entries, pieces, data)
+            await to_thread.run_sync(write_pieces, fd, entries, pieces, data)
         await to_thread.run_sync(_set_modes, fd, entries)
     finally:
         os.close(fd)
 
 
-def _check_name(path: str) -> None:
+def check_name(path: str) -> None:
+    """Refuse what no version can have."""
     name = path.rpartition("/")[2]
     if name.casefold() == ".git":
         raise RestoreError(path, "no version has what belongs to git: it may be made to do harm")
@@ -74,7 +75,7 @@ def _open_empty(into: Path) -> int:
     try:
         with suppress(FileExistsError):
             os.mkdir(into, 0o700)
-        fd = os.open(into, _FOLDER)
+        fd = os.open(into, FOLDER_FLAGS)
     except OSError as error:
         raise RestoreError(str(into), f"the folder can't be opened: {error.strerror}") from error
     with os.scandir(fd) as listed:
@@ -101,7 +102,7 @@ def refuse_clashes(
     alike: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path, entry in entries.items():
         if entry.kind != "left_out":
-            alike[_folder_of(path), _folded(_name_of(path))].append(path)
+            alike[folder_of(path), _folded(name_of(path))].append(path)
     for paths in alike.values():
         if len(paths) > 1:
             _refuse_same(root, paths, make or _make_file)
@@ -111,9 +112,9 @@ def _refuse_same(root: int, paths: Sequence[str], make: Callable[[int, str], Non
     made: list[str] = []
     try:
         for path in paths:
-            with _told(path):
+            with told(path):
                 try:
-                    make(root, _name_of(path))
+                    make(root, name_of(path))
                 except FileExistsError:
                     names = ", ".join(map(repr, made))
                     raise RestoreError(
@@ -121,7 +122,7 @@ def _refuse_same(root: int, paths: Sequence[str], make: Callable[[int, str], Non
                         f"the file system there takes its name for one of {names}; "
                         "give a folder on one that tells them apart",
                     ) from None
-            made.append(_name_of(path))
+            made.append(name_of(path))
     finally:
         for name in made:
             os.unlink(name, dir_fd=root)
@@ -138,18 +139,18 @@ def _folded(name: str) -> str:
 def _make_folders_and_links(root: int, entries: Mapping[str, VersionEntry]) -> None:
     kinds = {"folder", "link"}
     made = [path for path, entry in entries.items() if entry.kind in kinds]  # the outer ones first
-    for folder, paths in groupby(made, _folder_of):
-        with _opened(root, folder) as fd:
+    for folder, paths in groupby(made, folder_of):
+        with opened_folder(root, folder) as fd:
             for path in paths:
-                entry, name = entries[path], _name_of(path)
-                with _told(path):
+                entry, name = entries[path], name_of(path)
+                with told(path):
                     if entry.kind == "folder":
                         os.mkdir(name, 0o700, dir_fd=fd)
                     else:
                         os.symlink(entry.target, name, dir_fd=fd)
 
 
-class _Piece(msgspec.Struct, frozen=True):
+class Piece(msgspec.Struct, frozen=True):
     """Parts of a file that are written in one go."""
 
     path: str
@@ -158,9 +159,9 @@ class _Piece(msgspec.Struct, frozen=True):
     is_last: bool
 
 
-def _batches(entries: Mapping[str, VersionEntry]) -> Iterator[list[_Piece]]:
+def batches(entries: Mapping[str, VersionEntry]) -> Iterator[list[Piece]]:
     """All files, in pieces that fit into memory."""
-    batch: list[_Piece] = []
+    batch: list[Piece] = []
     size = 0
     for path, entry in entries.items():
         if entry.kind != "file":
@@ -168,7 +169,7 @@ def _batches(entries: Mapping[str, VersionEntry]) -> Iterator[list[_Piece]]:
         count = len(entry.parts)
         for at in range(0, count, _PARTS):
             is_last = at + _PARTS >= count
-            batch.append(_Piece(path, entry.parts[at : at + _PARTS], at == 0, is_last))
+            batch.append(Piece(path, entry.parts[at : at + _PARTS], at == 0, is_last))
             size += entry.size
             if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
                 yield batch
@@ -177,18 +178,21 @@ def _batches(entries: Mapping[str, VersionEntry]) -> Iterator[list[_Piece]]:
         yield batch
 
 
-def _write(
+def write_pieces(
     root: int,
     entries: Mapping[str, VersionEntry],
-    pieces: Sequence[_Piece],
+    pieces: Sequence[Piece],
     data: Mapping[Hash, bytes],
+    names: Mapping[str, str] | None = None,
 ) -> None:
-    for folder, inside in groupby(pieces, lambda piece: _folder_of(piece.path)):
-        with _opened(root, folder) as fd:
+    """Write parts of files; `names` are those to write to, where they are others than theirs."""
+    for folder, inside in groupby(pieces, lambda piece: folder_of(piece.path)):
+        with opened_folder(root, folder) as fd:
             for piece in inside:
                 flags = _NEW if piece.is_first else _MORE
-                with _told(piece.path):
-                    opened = os.open(_name_of(piece.path), flags, 0o600, dir_fd=fd)
+                with told(piece.path):
+                    name = names[piece.path] if names is not None else name_of(piece.path)
+                    opened = os.open(name, flags, 0o600, dir_fd=fd)
                     with open(opened, "wb") as file:
                         for part in piece.parts:
                             file.write(data[part])
@@ -200,18 +204,18 @@ def _set_modes(root: int, entries: Mapping[str, VersionEntry]) -> None:
     """Those of folders, the inner ones first: one that can't be written or entered is one now."""
     for path, entry in reversed(list(entries.items())):
         if entry.kind == "folder":
-            with _opened(root, path) as fd, _told(path):
+            with opened_folder(root, path) as fd, told(path):
                 os.fchmod(fd, entry.mode & 0o777)
 
 
 @contextmanager
-def _opened(root: int, folder: str) -> Generator[int]:
-    """A folder that was made here, each one on the way opened in the one before."""
+def opened_folder(root: int, folder: str) -> Generator[int]:
+    """A folder below another, each one on the way opened in the one before; no link is followed."""
     fd = os.dup(root)
     try:
-        with _told(folder):
+        with told(folder):
             for name in folder.split("/") if folder else ():
-                inner = os.open(name, _FOLDER, dir_fd=fd)
+                inner = os.open(name, FOLDER_FLAGS, dir_fd=fd)
                 os.close(fd)
                 fd = inner
         yield fd
@@ -220,7 +224,8 @@ def _opened(root: int, folder: str) -> Generator[int]:
 
 
 @contextmanager
-def _told(path: str) -> Generator[None]:
+def told(path: str) -> Generator[None]:
+    """Name the path where something can't be written."""
     try:
         yield
     except OSError as error:
@@ -228,9 +233,11 @@ def _told(path: str) -> Generator[None]:
         raise RestoreError(path, reason) from error
 
 
-def _folder_of(path: str) -> str:
+def folder_of(path: str) -> str:
+    """The path of the folder that something is in."""
     return path.rpartition("/")[0]
 
 
-def _name_of(path: str) -> str:
+def name_of(path: str) -> str:
+    """The name of something in its folder."""
     return path.rpartition("/")[2]
