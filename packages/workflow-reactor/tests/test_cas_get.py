@@ -79,3 +79,10 @@ async def test_bytes_that_are_no_text_are_told_and_not_shown() -> None:
 async def test_an_offset_past_the_end_is_told() -> None:
     with pytest.raises(WorkflowError, match="has 1 characters"):
         await read(content("x"), offset=7)
+
+
+@pytest.mark.parametrize("arguments", ['{"hash": 3}', "{}", '{"hash": "a", "offset": -1}', "["])
+async def test_arguments_that_do_not_fit_are_told(arguments: str) -> None:
+    ctx = replace(CTX, host=Host(MemoryStore()))
+    with pytest.raises(WorkflowError, match=r"don't fit|give 0 or more"):
+        await cas_get(ToolCall(id="1", name="cas_get", arguments=arguments), ctx)

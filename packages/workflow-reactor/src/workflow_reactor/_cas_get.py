@@ -38,6 +38,7 @@ CAS_GET = ToolDefinition(
     },
     effect=Effect.READ,
     max_result_chars=PAGE_CHARS + 200,
+    validated=True,  # by `cas_get`
 )
 """The tool as the model sees it; `cas_get` makes its calls."""
 
@@ -91,7 +92,12 @@ def cas_get_of(store: Store) -> ToolHandler:
 
 
 def _read_arguments(call: ToolCall) -> _Arguments:
-    arguments = msgspec.json.decode(call.arguments, type=_Arguments)
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=_Arguments)
+    except msgspec.MsgspecError as error:
+        raise WorkflowError(f"the arguments of {CAS_GET.name} don't fit: {error}") from error
+    if arguments.offset < 0:
+        raise WorkflowError(f"offset is {arguments.offset}; give 0 or more")
     digits = arguments.hash.strip().lower()
     if not _HEX.fullmatch(digits):
         raise WorkflowError(
