@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -24,6 +25,7 @@ from workflow_protocol import (
     Effect,
     Event,
     Hash,
+    OutcomeUnknown,
     ThreadContext,
     ThreadId,
     WorkspaceVersioned,
@@ -313,3 +315,25 @@ def _files_of(thread: StoredThread) -> Hash:
     files = thread.steps[-1].files
     assert files is not None
     return files
+
+
+async def test_what_an_effect_without_an_outcome_has_left_is_in_the_version_of_its_step(
+    work: Path,
+) -> None:
+    def write_and_fail(folder: Path) -> None:
+        (folder / "a.txt").write_text("half", encoding="utf-8")
+        raise OSError("the disk is full")
+
+    async def turn(ctx: ThreadContext) -> int:
+        with suppress(OutcomeUnknown):
+            await effect(ctx, "act", write_and_fail)
+        return 1
+
+    store = MemoryStore()
+    engine = Engine(store)
+    failed = await engine.start(in_turn(turn), "p", workspace=work)
+    assert failed.state == "failed"
+    done = await engine.resume(in_turn(turn), failed.thread_id)
+
+    assert done.state == "completed"
+    assert await after_each(store, done.thread_id) == [{"a.txt": "half"}]

@@ -48,7 +48,7 @@ class ThreadFiles:
 
         The record is written with the next one.
         """
-        self._mark()
+        self.expect_changes()
         if self.folder is None or self._compared:
             return
         async with self._order:
@@ -93,7 +93,8 @@ class ThreadFiles:
         async with self._order:
             return await self._take(None)
 
-    def _mark(self) -> None:
+    def expect_changes(self) -> None:
+        """Look at the files when the step ends: something may have changed some."""
         at: ThreadFiles | None = self
         while at is not None:
             at._may_have_changed = True

@@ -120,6 +120,7 @@ class StoreJournal:
         effect = options.get("effect", Effect.READ)
         if effect is Effect.UNSAFE and (intent := self._known.intents.get(key)) is not None:
             check_input(intent, options, self._last_size)
+            self._files.expect_changes()  # it may have been done, with no record of what it left
             raise OutcomeUnknown(key)
         record = describe_input(key, effect, options, self._last_size)
         if outer.outer is not None:
