@@ -49,7 +49,9 @@ def quickstart(output: Output, *, workspace: Path | None, assume_yes: bool) -> i
     run("show", "latest")
     run("thread", "replay", "latest")
     _run_tests(output, project)
-    output.say("\nNext: `uwf init NAME` writes a workflow of your own to begin with.")
+    output.say(
+        "\nNext: `uwf init NAME --template develop` writes a workflow of your own to begin with."
+    )
     return 0
 
 
