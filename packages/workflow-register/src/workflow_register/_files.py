@@ -55,7 +55,10 @@ def write_atomically(path: Path, data: bytes, *, mode: int) -> None:
 
 @contextmanager
 def locked(path: Path, *, timeout_s: float) -> Generator[None]:
-    """Hold a lock file against other processes and threads. The system frees it if we die.
+    """Hold a lock against other processes and threads. The system frees it if we die.
+
+    Args:
+        path: a folder that is there, or a file, which is created.
 
     Raises:
         TimeoutError: somebody else held it for all of `timeout_s`.
@@ -63,7 +66,8 @@ def locked(path: Path, *, timeout_s: float) -> Generator[None]:
     import fcntl  # not on every system, and only writers need it
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    how = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, how | os.O_CLOEXEC, 0o600)
     try:
         deadline_s = time.monotonic() + timeout_s
         while True:

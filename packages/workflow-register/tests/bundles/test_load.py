@@ -44,6 +44,17 @@ def load(bundle: Bundle) -> Any:
     return cast("Any", load_workflow(bundle))
 
 
+def test_a_bundle_may_be_unpacked_below_the_folder_it_was_built_from(tmp_path: Path) -> None:
+    bundle_of(
+        tmp_path, {"entry.py": "from flow import Workflow\nHERE = __file__\nrun = Workflow()\n"}
+    )
+    built = build_bundle(tmp_path / "entry.py")  # as `uwf run` has it: it knows its origin
+    home = tmp_path / ".uwf" / "unpacked"
+    workflow = cast("Any", load_workflow(built, unpack_to=home))
+    assert workflow.definition
+    assert sum(1 for _ in home.rglob("entry.py")) == 1
+
+
 def test_a_bundle_gives_its_run_and_the_same_one_again(tmp_path: Path) -> None:
     bundle = bundle_of(tmp_path, {"entry.py": "from flow import Workflow\nrun = Workflow(x=1)\n"})
     before = list(sys.path)

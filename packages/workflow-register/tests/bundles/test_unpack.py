@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from workflow_cas import content
 from workflow_register import remove_unpacked
+from workflow_register._files import locked
+from workflow_register.bundles import _unpack
 from workflow_register.bundles._archive import Bundle, pack
 from workflow_register.bundles._unpack import unpack
 
@@ -119,11 +122,45 @@ def test_many_at_once_come_to_one_whole_folder(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_whole_folder_stays_in_its_place_whatever_others_thought_of_it_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inodes: list[int] = []
+
+    @contextmanager
+    def late(folder: Path, *, timeout_s: float) -> Generator[None]:
+        monkeypatch.setattr(_unpack, "locked", locked)
+        inodes.append(unpack(BUNDLE, folder).stat().st_ino)  # another is quicker
+        with locked(folder, timeout_s=timeout_s):
+            yield
+
+    monkeypatch.setattr(_unpack, "locked", late)
+    assert [unpack(BUNDLE, tmp_path).stat().st_ino] == inodes
+
+
+def test_the_caches_of_python_are_deleted_and_the_folder_stays(tmp_path: Path) -> None:
+    path = unpack(BUNDLE, tmp_path)
+    inode = path.stat().st_ino
+    for folder in (path, path / "pkg", path / "prompts" / "deep"):
+        mode = folder.stat().st_mode
+        folder.chmod(0o755)
+        (folder / "__pycache__").mkdir()
+        (folder / "__pycache__" / "entry.cpython-311.pyc").write_bytes(b"other code")
+        folder.chmod(mode)
+    again = unpack(BUNDLE, tmp_path)
+    assert read(again) == ALL
+    assert again.stat().st_ino == inode
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert not list(path.rglob("__pycache__"))
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from workflow_register import remove_unpacked
 from workflow_register.bundles._unpack import unpack
+from workflow_register._files import locked
+from workflow_register.bundles import _unpack
 from workflow_register.bundles._archive import read_bundle
 
 bundle = read_bundle(Path(sys.argv[1]).read_bytes())
@@ -166,7 +203,7 @@ def test_a_process_that_is_killed_at_any_point_leaves_no_half_folder(tmp_path: P
 
 def test_a_folder_that_cannot_be_written_is_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="Not a directory"):
+    with pytest.raises(FileExistsError, match="file"):
         unpack(BUNDLE, tmp_path / "file")
 
 

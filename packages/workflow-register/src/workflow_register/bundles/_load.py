@@ -102,6 +102,8 @@ def _check_origins(bundle: Bundle, before: frozenset[str]) -> None:
         file: object = getattr(sys.modules[name], "__file__", None)
         if not isinstance(file, str) or name.partition(".")[0] in {*ENGINE, "__main__"}:
             continue
+        if name.startswith(PREFIX):  # unpacked, perhaps below the origin: a home is often there
+            continue
         for folder in bundle.local_folders:
             path = Path(file)
             if path.is_relative_to(folder) and not (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import stat
@@ -14,50 +13,40 @@ from pathlib import Path
 
 from workflow_cas import content
 from workflow_protocol import Hash
-from workflow_register._errors import BundleCorrupt
-from workflow_register._files import read_regular
+from workflow_register._files import locked, read_regular
 from workflow_register.bundles._archive import Bundle
 
 _PARTIAL = ".partial-"
 """How folders begin that are being written, or that a killed process has left."""
-MAX_TRIES = 5
+_CACHE = "__pycache__"
+"""What Python writes beside a module that it imports from a file, read-only folder or not."""
+LOCK_TIMEOUT_S = 60.0
 
 
 def unpack(bundle: Bundle, folder: Path) -> Path:
     """Return the folder that has a bundle's files, and nothing else, below this one.
 
-    It is written beside and renamed, so it is there as a whole or not at all, whoever else does
-    the same. One that was there is compared with the bundle, byte for byte; one that somebody
-    changed is replaced. Files and folders are read-only.
+    It is written beside and renamed, so it is there as a whole or not at all. One that was there
+    is compared with the bundle, byte for byte; one that somebody changed is replaced. A whole one
+    stays in its place, for others may be reading it: only the caches of Python in it are deleted.
+    Files and folders are read-only. One process at a time writes; the others wait for it.
 
     Args:
         folder: where bundles are unpacked, each under the hash of its stored object.
 
     Raises:
-        OSError: the folder can't be written.
-        BundleCorrupt: others keep changing it.
+        OSError: the folder can't be written, or another process wrote there for a minute.
     """
     path = folder / content(bundle.data).hash
     files = {**bundle.sources, **bundle.files}
-    for _ in range(MAX_TRIES):
-        if _is_whole(path, files):
-            with suppress(OSError):
-                os.utime(path)  # what was used lately is kept by `remove_unpacked`
-            return path
-        _remove(path, folder)
+    if not _is_whole(path, files):
         folder.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=folder))
-        try:
-            _write(partial, files)
-            os.rename(partial, path)
-        except OSError as error:
-            _delete(partial)
-            if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
-                raise
-        except BaseException:
-            _delete(partial)
-            raise
-    raise BundleCorrupt(f"the files in {str(path)!r} keep changing; find out who writes there")
+        with locked(folder, timeout_s=LOCK_TIMEOUT_S):
+            if not _is_whole(path, files):
+                _replace(path, files)
+    with suppress(OSError):
+        os.utime(path)  # what was used lately is kept by `remove_unpacked`
+    return path
 
 
 def remove_unpacked(
@@ -89,6 +78,20 @@ def remove_unpacked(
     return removed
 
 
+def _replace(path: Path, files: Mapping[str, bytes]) -> None:
+    """Put a new folder in the place of whatever is there. Only between two renames is none."""
+    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=path.parent))
+    old = partial.with_name(f"{partial.name}-old")
+    try:
+        _write(partial, files)
+        with suppress(FileNotFoundError):
+            os.rename(path, old)
+        os.rename(partial, path)
+    finally:
+        _delete(partial)
+        _delete(old)
+
+
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         path = folder / name
@@ -102,7 +105,10 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _is_whole(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Whether a folder has exactly these files: no link, no other file, no other byte."""
+    """Whether a folder has exactly these files: no link, no other file, no other byte.
+
+    Caches of Python are deleted on the way. Kept, they could be other code than the bundle's.
+    """
     folders = {"", *(part for name in files for part in _folders_of(name))}
     waiting, found = [""], 0
     try:
@@ -113,9 +119,12 @@ def _is_whole(folder: Path, files: Mapping[str, bytes]) -> bool:
             for entry in _entries(folder / below):
                 name = f"{below}/{entry.name}" if below else entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if name not in folders:
+                    if name in folders:
+                        waiting.append(name)
+                    elif entry.name == _CACHE:
+                        _remove(Path(entry.path), folder.parent)
+                    else:
                         return False
-                    waiting.append(name)
                 elif not _is_file(entry, files.get(name)):
                     return False
                 else:
