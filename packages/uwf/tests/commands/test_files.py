@@ -147,3 +147,38 @@ async def test_a_resume_on_other_files_says_so_and_can_put_them_back(uwf: Cli) -
     assert (uwf.folder / "then" / "a.txt").read_text() == "mine"
     both = await uwf(*words[:3], "1", *words[3:-1])
     assert (both.code, "not both" in both.err) == (2, True)
+
+
+ODD = """
+import os
+from uwf import (END, START, AdapterBinding, RoleDefinition, ThreadContext, WorkflowDefinition,
+                 create_workflow, function_adapter)
+
+only = RoleDefinition(name="only", schema=str)
+
+def write(ctx: ThreadContext) -> str:
+    for name in (b"a\\nD b", b"c\\xff", b"d\\te", b"f" * 255):
+        with open(os.path.join(os.fsencode(ctx.start.workspace), name), "wb") as file:
+            file.write(b"one\\x0c-two\\n")
+    return "done"
+
+run = create_workflow(WorkflowDefinition(table={START: only, only: END}),
+                      AdapterBinding(overrides={only: function_adapter(only, write)}))
+"""
+
+
+async def test_an_odd_name_is_one_line_for_people_and_exact_for_programs(uwf: Cli) -> None:
+    (uwf.folder / "work").mkdir()
+    done = await uwf("run", uwf.write("flow.py", ODD), "go", "--workspace", uwf.folder / "work")
+    assert done.code == 0, done.err
+    thread = (await uwf("thread", "list", "--json")).lines[0]["thread"]
+    names = ["a\\nD b", "c\\xff", "d\\te", "f" * 255]
+    assert (await uwf("thread", "files", thread)).out.splitlines() == names
+    shown = (await uwf("thread", "changes", thread)).out.split("\n")
+    assert shown[:4] == [f"A {name}  +1 -0" for name in names]
+    assert [each for each in shown if each.startswith("+one")] == ["+one\\x0c-two"] * 4
+    assert not [each for each in shown if each.startswith(("D", "-two"))]
+    exact = ["a\nD b", "c\udcff", "d\te", "f" * 255]
+    for words, key in ((("changes", thread, "1"), "changes"), (("files", thread), "files")):
+        (told,) = (await uwf("thread", *words, "--json")).lines
+        assert [each["path"] for each in told[key]] == exact

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from uwf._errors import Failed, UsageError
 from uwf._store import open_existing
 from uwf.terminal._loop import run_async
 from uwf.terminal._output import Output
-from uwf.terminal._style import Style, Styled
+from uwf.terminal._style import Style, Styled, printable_name
 from workflow_cas import Store
 from workflow_execute import (
     FilesOfStep,
@@ -35,6 +34,7 @@ class ShownChange(msgspec.Struct, kw_only=True):
     """One path that a step changed, as it is shown."""
 
     path: str
+    """As the system gives it: what is no UTF-8 stands as surrogates (`os.fsencode`)."""
     kind: str
     added: int
     """Lines."""
@@ -86,11 +86,11 @@ def files(
         entries = await read_files(store, version)
         kept = {path: entry for path, entry in entries.items() if entry.kind != "folder"}
         listed = [
-            {"path": _shown(path), "kind": entry.kind, "size": entry.size, "reason": entry.reason}
+            {"path": path, "kind": entry.kind, "size": entry.size, "reason": entry.reason}
             for path, entry in sorted(kept.items())
         ]
         lines = [
-            f"{_shown(path)}" + (f"  (left out: {entry.reason})" if entry.reason else "")
+            printable_name(path) + (f"  (left out: {entry.reason})" if entry.reason else "")
             for path, entry in sorted(kept.items())
         ]
         output.data({"thread": found.thread_id, "version": version, "files": listed},
@@ -125,7 +125,10 @@ def summary_of(changed: Sequence[ShownChange], most: int | None = None) -> list[
     for each in changed[:most]:
         words += ["\n"] if words else []
         counts = f"  +{each.added} -{each.deleted}" if each.added or each.deleted else ""
-        words += [Styled(f"{_LETTERS[each.kind]} {each.path}", "strong"), Styled(counts, "dim")]
+        words += [
+            Styled(f"{_LETTERS[each.kind]} {printable_name(each.path)}", "strong"),
+            Styled(counts, "dim"),
+        ]
     if most is not None and len(changed) > most:
         words += ["\n", Styled(f"… and {len(changed) - most} more paths", "dim")]
     return words
@@ -136,7 +139,8 @@ def _words(changed: Sequence[ShownChange]) -> list[Styled | str]:
         return ["no file changed"]
     words = summary_of(changed)
     for each in changed:
-        for line in each.diff.splitlines()[1 if each.diff else 0 :]:
+        # By line feeds alone: `splitlines` makes two lines of one with a form feed in it.
+        for line in each.diff.removesuffix("\n").split("\n")[1 if each.diff else 0 :]:
             look = None if line.startswith(("+++", "---")) else _LOOKS.get(line[:1])
             words += ["\n", line if look is None else Styled(line, look)]
     return words
@@ -173,16 +177,12 @@ def _is_mere_folder(change: FileChange) -> bool:
 
 def _shown_change(change: FileChange, lines: FileDiff, *, diffs: bool) -> ShownChange:
     return ShownChange(
-        path=_shown(change.path),
+        path=change.path,
         kind=change.kind,
         added=lines.added,
         deleted=lines.deleted,
         diff=lines.text if diffs else "",
     )
-
-
-def _shown(path: str) -> str:
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _hashes(around: FilesOfStep) -> dict[str, Hash | None]:

@@ -91,3 +91,9 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() or each in "\n\t" else repr(each)[1:-1] for each in text
     )
+
+
+def printable_name(name: str) -> str:
+    """The name of a file on one line, with nothing in it that steers a terminal."""
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")

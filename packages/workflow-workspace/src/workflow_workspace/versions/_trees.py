@@ -194,12 +194,16 @@ def _header(change: FileChange) -> str:
     for entry in (now,):
         if entry is not None and entry.kind == "left_out":
             lines.append(f"left out: {entry.reason}")
-    return "".join(f"{line.encode('utf-8', 'backslashreplace').decode()}\n" for line in lines)
+    return "".join(f"{_on_one_line(line)}\n" for line in lines)
 
 
 def _side(letter: str, path: str, entry: VersionEntry | None) -> str:
-    shown = path.encode("utf-8", "backslashreplace").decode()
-    return "/dev/null" if entry is None else f"{letter}/{shown}"
+    return "/dev/null" if entry is None else f"{letter}/{_on_one_line(path)}"
+
+
+def _on_one_line(text: str) -> str:
+    """A name may hold line ends, which would make lines of a diff, and what is no UTF-8."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 async def _tree(store: Store, tree: Hash | None) -> Mapping[str, VersionEntry]:
