@@ -23,11 +23,11 @@ async def test_the_entry_script_is_short_and_works(tmp_path: Path) -> None:
 
 
 def test_the_bundle_of_the_first_example_has_the_hash_that_is_shown() -> None:
-    entry = ROOT / "packages/uwf/src/uwf/examples/repo_facts.py"
+    entry = ROOT / "packages/uwf/src/uwf/examples/mend.py"
     name = build_bundle(entry).hash
 
     assert f"~/.uwf/bundles/{name[:12]}…{name[-5:]}.zip\nbundled 1 module" in README
-    assert f"repo-facts is registered as {name[:12]}\n" in README
+    assert f"mend is registered as {name[:12]}\n" in README
 
 
 def test_every_package_is_on_the_map() -> None:
