@@ -337,3 +337,19 @@ async def test_what_an_effect_without_an_outcome_has_left_is_in_the_version_of_i
 
     assert done.state == "completed"
     assert await after_each(store, done.thread_id) == [{"a.txt": "half"}]
+
+
+async def test_the_engines_own_files_in_a_workspace_are_left_alone(work: Path) -> None:
+    home = work / "[my] home#"
+    home.mkdir()
+    async with open_store(home / "store") as store:
+        engine = Engine(store, locks=home / "locks", workspaces=home / "workspaces")
+        done = await engine.start(THREE, "p", workspace=work)
+        assert await after_each(store, done.thread_id) == [
+            {"a.txt": "one"}, {"a.txt": "one", "b/c.txt": "three"}, {"b/c.txt": "three"}
+        ]  # fmt: skip
+    async with open_store(work / "beside.sqlite3") as store:
+        done = await Engine(store).start(THREE, "p", workspace=work)
+        entries = await read_files(store, _files_of(await read_thread(store, done.thread_id)))
+        assert "[my] home#/store" in entries
+        assert not [path for path in entries if path.startswith("beside")]

@@ -118,7 +118,7 @@ class Engine(ServiceEngine):
             supervisor=supervisor,
             supervise_every=supervise_every,
             run_options=tuple(run_options),
-            folders=_folders(store, versions, workspaces, secrets),
+            folders=_folders(store, versions, workspaces, secrets, locks),
         )
         super().__init__(services, limits or Limits())
         self._workspaces = workspaces
@@ -440,6 +440,7 @@ def _folders(
     versions: Versioned | None,
     workspaces: Path | None,
     secrets: Mapping[str, str] | None,
+    locks: Path | None,
 ) -> FolderVersionsByPath | None:
     if versions is None:
         return None
@@ -449,7 +450,20 @@ def _folders(
         return [os.fsencode(value) for value in named.values()]
 
     caches = None if workspaces is None else workspaces / "known"
-    return FolderVersionsByPath(store, versions, caches, values)
+    return FolderVersionsByPath(
+        store, versions, caches, values, _own_places(store, workspaces, locks)
+    )
+
+
+def _own_places(store: Store, workspaces: Path | None, locks: Path | None) -> list[Path]:
+    """The engine's own files and folders; of a home, which has both, the whole of it."""
+    own = [each for each in (workspaces, locks) if each is not None]
+    if workspaces is not None and locks is not None and workspaces.parent == locks.parent:
+        own.append(locks.parent)
+    path = getattr(store, "path", None)
+    if isinstance(path, Path):
+        own += [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
+    return own
 
 
 def _observers(given: Observer | Sequence[Observer] | None) -> tuple[Observer, ...]:
