@@ -24,7 +24,7 @@ def init(output: Output, *, name: str, template: str, folder: Path | None) -> in
     starters = files("workflow_templates") / "starters"
     made = {
         folder / f"{module}.py": (starters / f"{stem}.py.txt").read_text(encoding="utf-8"),
-        folder / f"test_{module}.py": (starters / f"test_{stem}.py.txt").read_text(
+        folder / f"test_{module}.py": (starters / f"{stem}_test.py.txt").read_text(
             encoding="utf-8"
         ),
     }
