@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from driver import Case, run
-from scenario import Deadly, DeadlyStore, Traces
+from scenario import VERSIONED, Deadly, DeadlyStore, Traces
 
 from workflow_agent_react import ReactAdapterConfig, create_react_adapter, tool
 from workflow_cas import Store, open_store
@@ -217,7 +217,9 @@ def engine(store: Store, traces: Traces, deadly: Deadly) -> Engine:
         traces.add("asked", asking.key)
         return Answer(approved=True)
 
-    return Engine(DeadlyStore(store, deadly), locks=traces.folder / "locks", asker=asker)
+    return Engine(
+        DeadlyStore(store, deadly), locks=traces.folder / "locks", asker=asker, versions=VERSIONED
+    )
 
 
 async def go(traces: Traces, deadly: Deadly) -> None:

@@ -40,6 +40,7 @@ from workflow_protocol import (
 )
 from workflow_reactor import ToolCall, ToolDefinition
 from workflow_reactor.testing import ScriptedLlm, function, say
+from workflow_workspace import Versioned
 
 T = TypeVar("T")
 
@@ -198,6 +199,10 @@ class DeadlyJournal:
         await self._inner.note(event)
 
 
+VERSIONED = Versioned(exclude=("/store.sqlite3*",))
+"""The engine doesn't see where a `DeadlyStore` is: it would keep the store in itself."""
+
+
 class DeadlyStore(Store):
     """Dies before and after commits."""
 
@@ -292,4 +297,6 @@ def engine(store: Store, traces: Traces, deadly: Deadly) -> Engine:
         traces.add("asked", asking.key)
         return Answer(approved=True)
 
-    return Engine(DeadlyStore(store, deadly), locks=traces.folder / "locks", asker=asker)
+    return Engine(
+        DeadlyStore(store, deadly), locks=traces.folder / "locks", asker=asker, versions=VERSIONED
+    )
