@@ -81,7 +81,7 @@ from workflow_execute.engine._handle import ThreadHandle
 from workflow_execute.engine._recover import LeftThread, Recovery
 from workflow_execute.engine._run_workflow import run_sync, run_workflow
 from workflow_execute.journal._entry import JournalEntry
-from workflow_execute.journal._facts import fact_objects, read_fact, read_facts
+from workflow_execute.journal._facts import read_facts, write_facts
 from workflow_execute.journal._questions import Asker, Asking
 from workflow_execute.owners._now import Doing, ThreadNow, read_now
 from workflow_execute.run._services import Observer, TracingObserver
@@ -197,7 +197,6 @@ __all__ = [
     "create_workflow",
     "current_attempt",
     "export_thread",
-    "fact_objects",
     "files_after",
     "files_of_step",
     "find_bundle",
@@ -208,7 +207,6 @@ __all__ = [
     "newest_version",
     "open_thread_file",
     "read_attempts",
-    "read_fact",
     "read_facts",
     "read_input",
     "read_lineage",
@@ -225,6 +223,7 @@ __all__ = [
     "thread_entries",
     "workflow_adapter",
     "workflow_of_child",
+    "write_facts",
 ]
 
 _LATE = {

@@ -353,3 +353,20 @@ async def test_the_engines_own_files_in_a_workspace_are_left_alone(work: Path) -
         entries = await read_files(store, _files_of(await read_thread(store, done.thread_id)))
         assert "[my] home#/store" in entries
         assert not [path for path in entries if path.startswith("beside")]
+
+
+async def test_effects_at_the_same_time_go_on_where_a_folder_becomes_too_large(work: Path) -> None:
+    async def many(ctx: ThreadContext) -> int:
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                act = write(f"{number}.txt", "x")
+                group.start_soon(effect, ctx, f"act/{number}", act, Effect.REPEATABLE)
+        return 8
+
+    store = MemoryStore()
+    engine = Engine(store, versions=Versioned(max_files=3))
+    done = await engine.start(in_turn(many), "p", workspace=work)
+
+    assert (done.state, done.summary) == ("completed", "role-0: 8")
+    (step,) = (await read_thread(store, done.thread_id)).steps
+    assert step.files is None

@@ -13,8 +13,8 @@ from uwf.terminal._output import Output, age
 from uwf.terminal._style import Styled
 from uwf.terminal._table import Column
 from uwf.terminal._view import shorten
-from workflow_cas import RefMove, Store, open_store
-from workflow_execute import fact_objects, read_facts
+from workflow_cas import Store, open_store
+from workflow_execute import read_facts, write_facts
 from workflow_protocol import Fact, check_value, fact_ref, namespace_ref
 from workflow_register import find_home, store_path
 
@@ -82,9 +82,7 @@ def set_(output: Output, namespace: str, key: str, value: str) -> int:
     async def main() -> None:
         async with open_store(store_path(find_home())) as store:
             fact = Fact(key=key, value=value, thread="", step=0, at_ms=time.time_ns() // 1_000_000)
-            (stored,) = fact_objects({ref: fact}).values()
-            assert stored is not None
-            await store.commit([stored], [RefMove(ref, await store.ref(ref), stored.hash)])
+            await write_facts(store, {ref: fact})
         output.data(_as_data(ref, fact), f"{namespace} {key}: {value}")
 
     run_async(main)
@@ -101,7 +99,7 @@ def forget(output: Output, namespace: str, key: str | None) -> int:
             found = {ref: fact for ref, fact in found.items() if ref == prefix}
         if not found:
             raise Failed(1, _nothing(namespace, key))
-        await store.commit([], [RefMove(ref, await store.ref(ref), None) for ref in found])
+        await write_facts(store, dict.fromkeys(found))
         keys = [fact.key for fact in found.values()]
         words = f"{len(keys)} fact{'s' * (len(keys) != 1)} of {namespace} forgotten"
         output.data({"namespace": namespace, "forgotten": keys}, words)

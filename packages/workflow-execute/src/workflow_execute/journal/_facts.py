@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
-from workflow_cas import Store, Stored, node
+from workflow_cas import RefConflict, RefMove, Store, Stored, node
 from workflow_protocol import Fact
 
 FACT = "fact"
@@ -13,6 +14,29 @@ FACT = "fact"
 def fact_objects(carried: Mapping[str, object]) -> dict[str, Stored | None]:
     """What an effect keeps, by its ref; `None` for what it forgets."""
     return {ref: None if fact is None else node(FACT, fact) for ref, fact in carried.items()}
+
+
+async def fact_moves(store: Store, facts: Mapping[str, Stored | None]) -> list[RefMove]:
+    """Where the refs of facts go, from wherever they are now."""
+    moves = [
+        RefMove(ref, await store.ref(ref), None if stored is None else stored.hash)
+        for ref, stored in facts.items()
+    ]
+    return [move for move in moves if move.old != move.new]
+
+
+async def write_facts(store: Store, facts: Mapping[str, Fact | None]) -> None:
+    """Keep facts in the name of a person, and forget those that are `None`.
+
+    Raises:
+        StoreError: they could not be written, and are not.
+    """
+    stored = fact_objects(facts)
+    kept = [each for each in stored.values() if each is not None]
+    while True:
+        with contextlib.suppress(RefConflict):  # a thread remembers under one of these keys
+            await store.commit(kept, await fact_moves(store, stored))
+            return
 
 
 async def read_fact(store: Store, ref: str) -> Fact | None:

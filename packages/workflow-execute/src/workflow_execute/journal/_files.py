@@ -102,8 +102,10 @@ class ThreadFiles:
 
     async def _take(self, changed: Sequence[str] | None) -> Version | None:
         """A new version, or `None` where the last one holds or none can be kept any more."""
-        assert self.folder is not None
-        folder, first = self.folder, self.folder.is_new and self.last is None
+        folder = self.folder
+        if folder is None:  # another effect at the same time has found that out
+            return None
+        first = folder.is_new and self.last is None
         try:
             version = await folder.take(self.last, changed)
         except NotVersioned as error:

@@ -11,6 +11,7 @@ import msgspec
 
 from workflow_cas import Node, RefConflict, RefMove, Store, Stored, StoreError, node
 from workflow_execute._records import TurnRecord
+from workflow_execute.journal._facts import fact_moves
 from workflow_execute.owners._commit import commit_shielded
 from workflow_protocol import Hash
 from workflow_workspace import Version
@@ -164,7 +165,7 @@ class TurnWriter:
         kept = [stored for stored in facts.values() if stored is not None]
         while True:
             objects, last = self._chain_records(batch)
-            moves = [RefMove(self._ref, self.last, last), *await self._fact_moves(facts)]
+            moves = [RefMove(self._ref, self.last, last), *await fact_moves(self._store, facts)]
             try:
                 return last, await commit_shielded(self._store, [*objects, *kept], moves)
             except RefConflict as conflict:
@@ -174,14 +175,6 @@ class TurnWriter:
                 mine = {each.record.key for each in batch if each.record.kind == "answer"}
                 if not answered or answered & mine:
                     raise
-
-    async def _fact_moves(self, facts: Mapping[str, Stored | None]) -> list[RefMove]:
-        """Where the refs of facts go, from wherever they are now."""
-        moves = [
-            RefMove(ref, await self._store.ref(ref), None if stored is None else stored.hash)
-            for ref, stored in facts.items()
-        ]
-        return [move for move in moves if move.old != move.new]
 
     async def _read_answers(self) -> set[str]:
         """The keys of what was answered by another process since; the rest is left alone."""
