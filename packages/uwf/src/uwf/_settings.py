@@ -39,6 +39,7 @@ class KeptFiles(TypedDict):
 
     workspaces: Path
     secrets: Mapping[str, str]
+    own_files: tuple[Path, ...]
 
 
 def kept_files(home: Path) -> KeptFiles:
@@ -47,7 +48,11 @@ def kept_files(home: Path) -> KeptFiles:
     Raises:
         ConfigError: the configuration can't be read.
     """
-    return {"workspaces": home / "workspaces", "secrets": configured_secrets(home)}
+    return {
+        "workspaces": home / "workspaces",
+        "secrets": configured_secrets(home),
+        "own_files": (home,),
+    }
 
 
 def engine_settings(home: Path) -> EngineSettings:

@@ -343,11 +343,20 @@ async def test_the_engines_own_files_in_a_workspace_are_left_alone(work: Path) -
     home = work / "[my] home#"
     home.mkdir()
     async with open_store(home / "store") as store:
-        engine = Engine(store, locks=home / "locks", workspaces=home / "workspaces")
+        (work / "code").mkdir()
+        (work / "code" / "mine").write_text("mine", encoding="utf-8")
+        engine = Engine(
+            store,
+            locks=work / "code" / "locks",
+            workspaces=work / "code" / "workspaces",
+            own_files=[home],
+        )
         done = await engine.start(THREE, "p", workspace=work)
         assert await after_each(store, done.thread_id) == [
-            {"a.txt": "one"}, {"a.txt": "one", "b/c.txt": "three"}, {"b/c.txt": "three"}
-        ]  # fmt: skip
+            {"a.txt": "one", "code/mine": "mine"},
+            {"a.txt": "one", "b/c.txt": "three", "code/mine": "mine"},
+            {"b/c.txt": "three", "code/mine": "mine"},
+        ]
     async with open_store(work / "beside.sqlite3") as store:
         done = await Engine(store).start(THREE, "p", workspace=work)
         entries = await read_files(store, _files_of(await read_thread(store, done.thread_id)))

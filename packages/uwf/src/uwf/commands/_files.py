@@ -111,7 +111,7 @@ async def read_changes(
         return []
     found: list[ShownChange] = []
     for change in await compare(store, around.before, around.after):
-        if _is_mere_folder(change):
+        if change.is_mere_folder:
             continue
         is_counted = most is None or len(found) < most
         lines = await diff(store, change) if is_counted else FileDiff(text="", added=0, deleted=0)
@@ -168,11 +168,6 @@ def _unknown(found: StoredThread, step: int | None) -> str:
         return f"no versions were kept of the workspace of thread {found.thread_id}"
     what = "it" if step is None else f"step {step}"
     return f"no version is known there: {what} only read, or none could be kept"
-
-
-def _is_mere_folder(change: FileChange) -> bool:
-    kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
-    return kinds == {"folder"}
 
 
 def _shown_change(change: FileChange, lines: FileDiff, *, diffs: bool) -> ShownChange:

@@ -86,6 +86,8 @@ class Engine(ServiceEngine):
             unchanged files. Without it, a fork works in the folder of its origin.
         secrets: by name, values that no file which is kept may hold, besides those of the
             environment's variables that are named like keys.
+        own_files: files and folders of the program's own, which versions leave out where they lie
+            in a workspace, as they do `locks`, `workspaces` and the store's file.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class Engine(ServiceEngine):
         versions: Versioned | None = _VERSIONED,
         workspaces: Path | None = None,
         secrets: Mapping[str, str] | None = None,
+        own_files: Sequence[Path] = (),
     ) -> None:
         if isinstance(cast("object", store), str | Path):
             raise TypeError(
@@ -118,7 +121,7 @@ class Engine(ServiceEngine):
             supervisor=supervisor,
             supervise_every=supervise_every,
             run_options=tuple(run_options),
-            folders=_folders(store, versions, workspaces, secrets, locks),
+            folders=_folders(store, versions, workspaces, secrets, locks, own_files),
         )
         super().__init__(services, limits or Limits())
         self._workspaces = workspaces
@@ -441,6 +444,7 @@ def _folders(
     workspaces: Path | None,
     secrets: Mapping[str, str] | None,
     locks: Path | None,
+    own_files: Sequence[Path],
 ) -> FolderVersionsByPath | None:
     if versions is None:
         return None
@@ -451,19 +455,19 @@ def _folders(
 
     caches = None if workspaces is None else workspaces / "known"
     return FolderVersionsByPath(
-        store, versions, caches, values, _own_places(store, workspaces, locks)
+        store, versions, caches, values, _own_places(store, workspaces, locks, *own_files)
     )
 
 
-def _own_places(store: Store, workspaces: Path | None, locks: Path | None) -> list[Path]:
-    """The engine's own files and folders; of a home, which has both, the whole of it."""
-    own = [each for each in (workspaces, locks) if each is not None]
-    if workspaces is not None and locks is not None and workspaces.parent == locks.parent:
-        own.append(locks.parent)
+def _own_places(store: Store, *places: Path | None) -> list[Path]:
+    """The engine's own files and folders."""
     path = getattr(store, "path", None)
-    if isinstance(path, Path):
-        own += [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
-    return own
+    files = (
+        [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
+        if isinstance(path, Path)
+        else []
+    )
+    return [*files, *(each for each in places if each is not None)]
 
 
 def _observers(given: Observer | Sequence[Observer] | None) -> tuple[Observer, ...]:

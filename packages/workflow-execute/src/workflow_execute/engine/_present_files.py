@@ -50,7 +50,7 @@ async def look_at_files(
         await store.commit(present.objects)
     changes = await compare(store, left, present.hash)
     return PresentFiles(
-        left=left, present=present, changes=[each for each in changes if not _is_mere_folder(each)]
+        left=left, present=present, changes=[each for each in changes if not each.is_mere_folder]
     )
 
 
@@ -103,11 +103,6 @@ async def _put_back(
         writer.defer(record, version=version)
     await writer.flush()
     return await put_back(services.store, found.left, found.present.hash, folder)
-
-
-def _is_mere_folder(change: FileChange) -> bool:
-    kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
-    return kinds == {"folder"}
 
 
 def _shown(paths: Sequence[str]) -> tuple[str, ...]:

@@ -41,6 +41,12 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     after: VersionEntry | None
     """What is there; `None` for what was deleted."""
 
+    @property
+    def is_mere_folder(self) -> bool:
+        """Whether it is only a folder, which came or went for the files in it."""
+        kinds = {entry.kind for entry in (self.before, self.after) if entry is not None}
+        return kinds == {"folder"}
+
 
 class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
     """A change as lines."""
